@@ -76,6 +76,17 @@ func (f *front) set(r *route) {
 	f.changed = make(chan struct{})
 }
 
+// Ready returns nil while requests can be answered: this host leads, or reaches the one that does.
+func (m *Member) Ready() error {
+	switch r, _ := m.front.now(); {
+	case r == nil:
+		return errNoLeader
+	case r.peer != nil && !r.peer.reached.Load():
+		return errUnreached
+	}
+	return nil
+}
+
 func (f *front) now() (*route, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/pgdb"
@@ -109,4 +110,29 @@ func met(found bool, err error, name string) error {
 
 func errNoHost(name string) error {
 	return &jobhost.Error{Code: jobhost.CodeNotFound, Field: "name", Message: fmt.Sprintf("there is no host of the name %q", name)}
+}
+
+// Status is what this host knows without asking.
+type Status struct {
+	Leading  bool
+	Epoch    int64
+	LeaseAge time.Duration
+	// Standbys is how many live hosts don't lead, if this one does.
+	Standbys int
+}
+
+// Status returns how this host stands in the cluster.
+func (m *Member) Status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term == nil {
+		return Status{}
+	}
+	s := Status{Leading: true, Epoch: m.term.Epoch(), LeaseAge: m.term.LeaseAge()}
+	for i := range m.hosts {
+		if h := &m.hosts[i]; h.Name != m.cfg.Name && h.Seen < pgdb.LostTime {
+			s.Standbys++
+		}
+	}
+	return s
 }

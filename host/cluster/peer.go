@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,14 +37,15 @@ const (
 
 // peer is another host.
 type peer struct {
-	name, address string
-	transport     *http.Transport
+	address   string
+	transport *http.Transport
+	reached   atomic.Bool // it answers
 }
 
 func (m *Member) newPeer(name, address string) *peer {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
-	return &peer{name: name, address: address, transport: &http.Transport{
+	return &peer{address: address, transport: &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: dialTime}).DialContext,
 		TLSClientConfig:        m.identity.config(m.keys.host(name)),
 		TLSHandshakeTimeout:    handshakeTime,

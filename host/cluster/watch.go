@@ -101,6 +101,8 @@ func (w *watch) once(ctx context.Context) (connected bool, err error) {
 		return false, fmt.Errorf("it answers %s", resp.Status)
 	}
 	w.state.Store(int32(watchConnected))
+	w.peer.reached.Store(true)
+	defer w.peer.reached.Store(false)
 	_, err = io.Copy(io.Discard, resp.Body)
 	return true, err
 }
