@@ -48,11 +48,16 @@ func (h *Host) stop(root *scope.Scope) error {
 	return errors.Join(err, storeError(h.cfg.Store))
 }
 
+var errHandOver = errors.New("another host goes on with them")
+
 // drain lets running tasks finish. The error says why it did not wait for all of them: the
 // time is up, or the store has failed and could not keep their results.
 func (h *Host) drain(root *scope.Scope) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), h.cfg.ShutdownTimeout,
-		fmt.Errorf("they did not end within %v", h.cfg.ShutdownTimeout))
+	timeout, cause := h.cfg.ShutdownTimeout, fmt.Errorf("they did not end within %v", h.cfg.ShutdownTimeout)
+	if h.cfg.HandOver != nil && h.cfg.HandOver() {
+		timeout, cause = 0, errHandOver
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, cause)
 	defer cancel()
 	_, err := op.Perform(ctx, op.Choice(
 		root.JoinOp(),

@@ -78,7 +78,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return texts(&h.AllowedHosts, maxAllowedHosts, allowedHost) },
 		},
 		{
-			name: "store", kind: "`sqlite:FOLDER` or `mem:`", meaning: "Where jobs are kept. `mem:` keeps them in memory: they are gone when the host ends.",
+			name: "store", kind: "`sqlite:FOLDER`, `postgres://…` or `mem:`", meaning: "Where jobs are kept. Hosts that name the same PostgreSQL are a [cluster](cluster.md): `postgres://USER@HOST/DATABASE`, without the password. `mem:` keeps them in memory: they are gone when the host ends.",
 			bind: func(dir string, h *Host) setting { return store(dir, &h.Store) },
 		},
 		{
