@@ -11,7 +11,7 @@ import (
 // BenchmarkDispatch measures what a lane costs a task without its store: from
 // ready to a slot's, and off the lane again.
 func BenchmarkDispatch(b *testing.B) {
-	q := &Queue{clock: newClock(), cfg: Config{Aging: time.Minute}, gate: newGate(0, 0), closing: make(chan struct{})}
+	q := &Queue{clock: newClock(time.Now), cfg: Config{Aging: time.Minute}, gate: newGate(0, 0), closing: make(chan struct{})}
 	l := newLane(q, "w")
 	l.q.cfg.ResidentBytes = 0
 	l.worker.Store(&Worker{})

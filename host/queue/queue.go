@@ -101,11 +101,13 @@ type Settlement struct {
 
 // Queue is the durable queue. All methods may be called from many goroutines.
 type Queue struct {
-	store record.Store
-	cfg   Config
-	clock clock
-	lanes lanes
-	gate  *gate
+	store  record.Store
+	leased record.Leased   // the store, if hosts share it; else nil
+	failed <-chan struct{} // of the store
+	cfg    Config
+	clock  *clock
+	lanes  lanes
+	gate   *gate
 
 	breakers breakers
 	objects  objects
@@ -133,15 +135,17 @@ func New(ctx context.Context, store record.Store, cfg Config) (*Queue, error) {
 	setDefaults(&cfg)
 	q := &Queue{
 		store:   store,
+		failed:  store.Failed(),
 		cfg:     cfg,
-		clock:   newClock(),
+		clock:   newClock(store.Now),
 		gate:    newGate(cfg.MaxRunning, cfg.MaxMemory),
 		closing: make(chan struct{}),
 		crashed: newCrashed(cfg.Crashed),
 	}
+	q.leased, _ = store.(record.Leased)
 	q.breakers.q = q
 	q.objects = objects{cfg.Objects, cfg.Threshold}
-	q.events = publisher{&q.cfg, &q.clock}
+	q.events = publisher{&q.cfg, q.clock}
 	if err := q.compareClock(ctx); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}

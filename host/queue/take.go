@@ -121,6 +121,12 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			s.lane.q.gate.leave(lease.memory)
 			continue
 		}
+		if body != nil && s.lane.q.storeHolds() != notHeld { // since the task was handed out
+			s.unhand(lease)
+			s.lane.q.breakers.judge(lease, breaker.None)
+			s.lane.q.gate.leave(lease.memory)
+			continue
+		}
 		if body != nil && lease.begin(body) {
 			outcome := lease.unrunnable()
 			if outcome == nil {
