@@ -43,7 +43,10 @@ func (c *clock) now() time.Time { return c.stretch.Load().at(time.Since(c.began)
 
 func (s *stretch) at(since time.Duration) time.Time {
 	d := since - s.from
-	return s.base.Add(d + d/1e6*s.gains)
+	if s.gains != 0 {
+		d += d / 1e6 * s.gains
+	}
+	return s.base.Add(d)
 }
 
 // ahead returns by how much the store's clock is ahead of this one.

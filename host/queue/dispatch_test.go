@@ -16,7 +16,7 @@ func BenchmarkDispatch(b *testing.B) {
 	l.q.cfg.ResidentBytes = 0
 	l.worker.Store(&Worker{})
 	l.parked.Store(false)
-	slot := &Slot{lane: l, handed: make(chan *Lease, 1)}
+	slot := &Slot{lane: l, gate: q.gate, handed: make(chan *Lease, 1)}
 	for i := 0; b.Loop(); i++ {
 		l.mu.Lock()
 		l.order.Push(order.Entry{Key: record.Key(i + 1), ReadyAt: l.order.Now(), Level: 2}, order.Traits{})

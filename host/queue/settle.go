@@ -23,7 +23,7 @@ func (q *Queue) Settle(lease *Lease, report Report) {
 	} else {
 		q.conclude(lease, report)
 	}
-	q.gate.leave(lease.memory)
+	lease.place.leave()
 }
 
 func (q *Queue) conclude(lease *Lease, report Report) {
