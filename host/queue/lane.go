@@ -50,6 +50,7 @@ type lane struct {
 	ends     bool // a goroutine makes their ends durable
 
 	rate        rate.Rate
+	resumed     bool             // the rate goes on where it was in the life before
 	breaker     *sharedBreaker   // nil = none
 	jobBreakers jobBreakers      // those that jobs bring along
 	wake        alarm[time.Time] // rings when what holds the lane, or a group of it, has ended

@@ -144,6 +144,7 @@ func (q *Queue) Put(w Worker) {
 	l.worker.Store(&w)
 	l.parked.Store(false)
 	l.rate.Set(w.Rate, w.RateBurst, q.clock.now())
+	l.resumeRateLocked()
 	l.order.LimitPerKey(w.PerKey)
 	l.breakLocked(w.Breaker)
 	l.lookAgainLocked() // a breaker may have another policy
