@@ -112,11 +112,34 @@ func TestRateGoesOnAfterAStop(t *testing.T) {
 				if began != want {
 					t.Errorf("%d tasks began, want %d", began, want)
 				}
-				notes, err := memory.Notes(t.Context())
-				if _, noted := notes["rate/w"]; err != nil || noted == crashes {
-					t.Errorf("%v, %v", notes, err)
-				}
 			})
 		})
 	}
+}
+
+// A rate that a reload has brought counts after a crash, too, also when the jobs are gone.
+func TestRateOfAReloadHoldsAfterACrash(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := queuetest.NewMemory()
+		defer memory.Close()
+		w := queue.Worker{Name: "w", Capacity: 100, Timeout: time.Minute, Retry: jobhost.DefaultRetry()}
+		f := reopenAny(t, memory)
+		w.Rate, w.RateBurst = jobhost.Rate{Count: 1, Per: time.Minute}, 3
+		f.Put(w)
+		id := f.submit(jobhost.Spec{Tasks: 3})
+		if n := len(begin(f.Queue, time.Second)); n != 3 {
+			t.Fatalf("%d tasks began, want a burst", n)
+		}
+		synctest.Wait()
+		if err := f.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		f.Stop()
+		f = reopenAny(t, memory, func(c *queue.Config) { c.Workers[0] = w })
+		f.submit(jobhost.Spec{Tasks: 3})
+		if n := len(begin(f.Queue, time.Minute-time.Second)); n != 0 {
+			t.Errorf("%d tasks began", n)
+		}
+	})
 }
