@@ -198,7 +198,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return whole(&w.QueueCapacity, 1, maxQueue) },
 		},
 		{
-			name: "rate_limit", kind: "rate", auto: "no limit", meaning: "How often tasks may begin, such as `100/s`, `30/m` or `1/10s`. Tasks over it are held until it is their time.",
+			name: "rate_limit", kind: "rate", auto: "no limit", meaning: "How often tasks may begin, such as `100/s`, `30/m` or `1/10s`. Tasks over it are held until it is their time. It holds over a restart; after a crash there is no burst at first.",
 			bind: func(_ string, w *Worker) setting { return rate(&w.RateLimit) },
 		},
 		{

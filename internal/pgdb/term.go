@@ -13,10 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/term"
 )
 
 // ErrTermOver is why a store takes no more changes: another host leads, or may.
-var ErrTermOver = errors.New("the term is over: another host leads, or may lead")
+var ErrTermOver = term.ErrOver
 
 // Term is the time in which one host may write. It ends when another host takes over, when its lease could not be
 // renewed in time, or when it is released.
