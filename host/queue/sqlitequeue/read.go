@@ -28,7 +28,7 @@ func scanJob(s *sqlitedb.Stmt, payload bool) (*record.JobRecord, error) {
 	return r, err
 }
 
-// scanOptions is scanJob that tells what else is kept of the job's options. A
+// scanOptions is scanJob that also returns what else is kept of the job's options. A
 // payload that is damaged is none, and the record says so.
 func scanOptions(s *sqlitedb.Stmt, payload bool) (*record.JobRecord, *options, error) {
 	if !s.Step() {
