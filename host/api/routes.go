@@ -138,7 +138,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"POST", "/v1/workers/{name}/pause", "pauseWorker", "Pause a worker: hold its tasks", writes, "", nil, []answer{aWorker}, a.pauseWorker},
 		{"POST", "/v1/workers/{name}/drain", "drainWorker", "Drain a worker: hold its tasks and accept no jobs", writes, "", nil, []answer{aWorker}, a.drainWorker},
 		{"POST", "/v1/workers/{name}/resume", "resumeWorker", "Resume a worker", writes, "", nil, []answer{aWorker}, a.resumeWorker},
-		{"POST", "/v1/workers/{name}/scale", "scaleWorker", "Change how many tasks of a worker run at one time", writes, "", []param{
+		{"POST", "/v1/workers/{name}/scale", "scaleWorker", "Change how many tasks of a worker run at the same time", writes, "", []param{
 			{"slots", "The number of slots, 1 to 4096."},
 		}, []answer{aWorker}, a.scaleWorker},
 		{"POST", "/v1/workers/{name}/reset-breaker", "resetBreaker", "Close the circuit breaker of a worker", writes, "", nil, []answer{aWorker}, a.resetBreaker},

@@ -56,7 +56,7 @@ func (a *API) workflowRoutes() []route {
 		}, a.signalWorkflow},
 		{"DELETE", "/v1/workflows/{id}", "deleteWorkflow", "Remove a workflow that has ended, with its jobs", writes, "", nil, []answer{gone}, a.deleteWorkflow},
 		{"POST", "/v1/workflows:check", "checkWorkflow", "Check a definition without running it", writes, wire.JSON, nil, []answer{
-			answers[wire.WorkflowCheck](200, "It has no faults."),
+			answers[wire.WorkflowCheck](200, "It has no errors."),
 		}, a.checkWorkflow},
 		{"GET", "/v1/definitions", "listDefinitions", "List the definitions of workflows", reads, "", nil, []answer{
 			answers[[]jobhost.Workflow](200, "All definitions of the host, by name."),
