@@ -66,8 +66,10 @@ func TestRedirectMethods(t *testing.T) {
 			var seen []hop
 			var headers []http.Header
 			w := redirecting(&seen, &headers)
-			spec := netproxy.RequestSpec{ID: "id", Method: tt.method, URL: fmt.Sprintf("http://a.example/%d/http://a.example/end", tt.status), Header: http.Header{"Content-Type": {"text/plain"}},
-				HostHeader: http.Header{"Content-Language": {"en"}, "X-Host": {"h"}}}
+			spec := netproxy.RequestSpec{
+				ID: "id", Method: tt.method, URL: fmt.Sprintf("http://a.example/%d/http://a.example/end", tt.status),
+				Header: http.Header{"Content-Type": {"text/plain"}}, HostHeader: http.Header{"Content-Language": {"en"}, "X-Host": {"h"}},
+			}
 			if tt.method != "GET" && tt.method != "HEAD" {
 				spec.Body = []byte("body")
 			}
