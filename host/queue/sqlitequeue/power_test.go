@@ -167,7 +167,7 @@ func (m *machine) checkStep(ctx context.Context, s *step) error {
 	case err != nil && s.acked > 0:
 		return fmt.Errorf("an acknowledged submit is lost: %w", err)
 	case err != nil:
-		return nil //nolint:nilerr // not there, and nobody said it was
+		return nil //nolint:nilerr // not there, and it was not acknowledged
 	case len(job.Payload) != len(s.payload):
 		return fmt.Errorf("a payload of %d bytes has %d", len(s.payload), len(job.Payload))
 	}
@@ -242,7 +242,7 @@ func TestIOError(t *testing.T) {
 	}
 }
 
-// failsAt lets a machine work with a fault, and reports whether it was met.
+// failsAt lets a machine run with an injected fault, and reports whether it occurred.
 func failsAt(t *testing.T, n int, fault crashvfs.Faults) (met bool) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(n), 2))
