@@ -7,34 +7,36 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// damage is a change of rows behind everybody's back.
-type damage struct {
-	sql  string
-	done chan error
-}
-
-func (*damage) Ops() int                      { return 1 }
-func (d *damage) Apply(tx *sqlitedb.Tx) error { return tx.Stmt(d.sql).Exec() }
-func (d *damage) Done(err error)              { d.done <- err }
-
 // A workflow that can't continue fails once, whatever comes later, and requests get an error.
-func TestBrokenWorkflows(t *testing.T) {
-	t.Parallel()
-	for name, broken := range map[string]struct{ sql, code string }{
-		"record":             {"UPDATE workflow SET record=x'07', sum=NULL", jobhost.FailInternal}, // of a time without checksums
-		"damaged record":     {"UPDATE workflow SET record=x'07'", jobhost.FailDamaged},
-		"definition":         {"DELETE FROM definition", jobhost.FailDamaged},
-		"damaged definition": {"UPDATE definition SET text=x'7b7d'", jobhost.FailDamaged},
+func TestBrokenWorkflows(t *testing.T) { eachStore(t, testBrokenWorkflows) }
+
+func testBrokenWorkflows(t *testing.T, open opener) {
+	type damage struct{ sql, code string }
+	for name, whole := range map[string]struct{ sqlite, postgres damage }{
+		"record": {
+			damage{"UPDATE workflow SET record=x'07', sum=NULL", jobhost.FailInternal}, // of a time without checksums
+			damage{`UPDATE workflow SET record='\x07'`, jobhost.FailInternal},
+		},
+		"damaged record": {
+			damage{"UPDATE workflow SET record=x'07'", jobhost.FailDamaged},
+			damage{"UPDATE workflow SET ending='{'", jobhost.FailDamaged},
+		},
+		"definition": {
+			damage{"DELETE FROM definition", jobhost.FailDamaged},
+			damage{"DELETE FROM definition", jobhost.FailInternal},
+		},
+		"damaged definition": {
+			damage{"UPDATE definition SET text=x'7b7d'", jobhost.FailDamaged},
+			damage{`UPDATE definition SET text='\x7b7d'`, jobhost.FailInternal},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, store := openMemory(t)
-			defer db.Close()
+			on := open(t)
 			p := plant{workers: []string{"w"}, work: obedient}
-			s, err := newSite(t, store, p)
+			s, err := newSite(t, on, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,12 +44,12 @@ func TestBrokenWorkflows(t *testing.T) {
 				{Name: "a", Signal: "go"}, {Name: "b", Signal: "gone", OnError: jobhost.ContinueWorkflow},
 			}}})
 			s.close()
-			d := &damage{broken.sql, make(chan error, 1)}
-			db.Write(d)
-			if err := <-d.done; err != nil {
-				t.Fatal(err)
+			broken := whole.postgres
+			if on.sums {
+				broken = whole.sqlite
 			}
-			if s, err = newSite(t, store, p); err != nil {
+			on.exec(t, broken.sql)
+			if s, err = newSite(t, on, p); err != nil {
 				t.Fatal(err)
 			}
 			defer s.close()
@@ -72,7 +74,7 @@ func TestBrokenWorkflows(t *testing.T) {
 			if err := s.e.DeleteWorkflow(t.Context(), id); err != nil {
 				t.Error(err)
 			}
-			if counts, err := store.Counts(t.Context()); err != nil || counts[jobhost.WorkflowWorker][0] != 0 {
+			if counts, err := on.Counts(t.Context()); err != nil || counts[jobhost.WorkflowWorker][0] != 0 {
 				t.Errorf("%v, %v", counts, err)
 			}
 		})
@@ -80,7 +82,7 @@ func TestBrokenWorkflows(t *testing.T) {
 }
 
 // A step whose job can't be read any more fails, and the workflow goes on as it says. A
-// timer that can't be read is due in its time.
+// timer that can't be read is due in its time. Only checksums of rows tell that options are damaged.
 func TestStepWithDamagedOptions(t *testing.T) {
 	t.Parallel()
 	later := &jobhost.StepRetry{MaxAttempts: 3, Backoff: "constant", Initial: jobhost.Duration(time.Second), Max: jobhost.Duration(time.Second)}
@@ -98,15 +100,14 @@ func TestStepWithDamagedOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, store := openMemory(t)
-			defer db.Close()
+			on := openSQLite(t)
 			p := plant{workers: []string{"w"}}
 			tried := make(chan struct{}, 16)
 			p.work = func(*site, *queue.Lease) (jobhost.Outcome, bool) {
 				tried <- struct{}{}
 				return fail(true)
 			}
-			s, err := newSite(t, store, p)
+			s, err := newSite(t, on, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,12 +116,8 @@ func TestStepWithDamagedOptions(t *testing.T) {
 				<-tried
 			}
 			s.close()
-			d := &damage{"UPDATE job SET options='{}'", make(chan error, 1)}
-			db.Write(d)
-			if err := <-d.done; err != nil {
-				t.Fatal(err)
-			}
-			if s, err = newSite(t, store, p); err != nil {
+			on.exec(t, "UPDATE job SET options='{}'")
+			if s, err = newSite(t, on, p); err != nil {
 				t.Fatal(err)
 			}
 			defer s.close()
@@ -133,10 +130,11 @@ func TestStepWithDamagedOptions(t *testing.T) {
 }
 
 // Ids of jobs of a workflow may be taken by jobs of a host from before there were workflows.
-func TestTakenIDs(t *testing.T) {
-	t.Parallel()
+func TestTakenIDs(t *testing.T) { eachStore(t, testTakenIDs) }
+
+func testTakenIDs(t *testing.T, open opener) {
 	held := make(chan struct{})
-	s := newMemorySite(t, plant{workers: []string{"w"}, work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {
+	s := newStoreSite(t, open, plant{workers: []string{"w"}, work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {
 		if l.Job.Origin == nil {
 			<-held
 			return succeed("")

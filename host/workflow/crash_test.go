@@ -118,7 +118,7 @@ func (l *lives) live(then func(*site, *jobhost.WorkflowRun)) error {
 		return err
 	}
 	defer func() { _ = db.Close() }() // after a loss of power it has nothing to say
-	s, err := newSite(l.t, store, plant{workers: []string{"w", "other"}, slots: 2, defs: children(), work: l.work, more: l.told})
+	s, err := newSite(l.t, opened{store: store}, plant{workers: []string{"w", "other"}, slots: 2, defs: children(), work: l.work, more: l.told})
 	if err != nil {
 		return err
 	}

@@ -15,14 +15,15 @@ import (
 
 // TestHammer lets many people do all that can be done to a few workflows, again and again, while their
 // steps run. Each must have ended as often as it began, and nothing may stay behind.
-func TestHammer(t *testing.T) {
-	t.Parallel()
+func TestHammer(t *testing.T) { eachStore(t, testHammer) }
+
+func testHammer(t *testing.T, open opener) {
 	people, each := 8, 60
 	if chaos() {
 		each = 3000
 	}
 	h := &hammer{t: t, began: map[string]int{}}
-	h.site = newMemorySite(t, plant{
+	h.site = newStoreSite(t, open, plant{
 		workers: []string{"w", "other"}, slots: 3, defs: append(children(), hammered()), more: h.hear,
 		retention: jobhost.Retention{MaxEntries: 3},
 		work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {

@@ -13,7 +13,7 @@ func (e *Engine) Settled(job *record.JobSpec, op *record.Settle) record.Transiti
 	if !ok && !lost || op.Status == record.Open && (op.Failure == nil || mark.Purpose != 0) {
 		return nil
 	}
-	return &transition{engine: e, at: op.EndedAt, first: func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error) {
+	return &transition{engine: e, at: op.EndedAt, aim: job.Origin.Workflow, first: func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error) {
 		mark := mark
 		if lost {
 			var err error
@@ -88,7 +88,7 @@ func (e *Engine) Cancelled(job *record.JobSpec, at record.Millis) record.Transit
 	if !ok {
 		return nil
 	}
-	return &transition{engine: e, at: at, first: func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error) {
+	return &transition{engine: e, at: at, aim: job.Origin.Workflow, first: func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error) {
 		if !end.Job {
 			return nil, nil
 		}
@@ -106,7 +106,7 @@ func (e *Engine) Revived(job *record.JobSpec, at record.Millis) record.Transitio
 	if !ok || mark.Purpose != 0 {
 		return nil
 	}
-	return &transition{engine: e, at: at, first: func(t *transition, _ record.WorkflowTx, _ record.End) (*happening, error) {
+	return &transition{engine: e, at: at, aim: job.Origin.Workflow, first: func(t *transition, _ record.WorkflowTx, _ record.End) (*happening, error) {
 		return &happening{key: job.Origin.Workflow, event: machine.Event{What: machine.JobRevived, At: t.at.Time(), Run: mark.Run}}, nil
 	}}
 }

@@ -23,10 +23,11 @@ func failing(n int) *jobhost.Workflow {
 
 // Dead letters of steps stay as long as their workflows, and those of other jobs have their bound
 // all the same.
-func TestDeadStepsStay(t *testing.T) {
-	t.Parallel()
+func TestDeadStepsStay(t *testing.T) { eachStore(t, testDeadStepsStay) }
+
+func testDeadStepsStay(t *testing.T, open opener) {
 	ended := make(chan string, 100)
-	s := newMemorySite(t, plant{workers: []string{"w"}, retention: jobhost.Retention{MaxEntries: 2}, work: obedient, more: func(e jobhost.Event) {
+	s := newStoreSite(t, open, plant{workers: []string{"w"}, retention: jobhost.Retention{MaxEntries: 2}, work: obedient, more: func(e jobhost.Event) {
 		if e.Kind == jobhost.EventEnded {
 			ended <- e.Job
 		}
@@ -61,10 +62,11 @@ func TestDeadStepsStay(t *testing.T) {
 }
 
 // Only the removal of a workflow removes its jobs.
-func TestJobsOfStepsStay(t *testing.T) {
-	t.Parallel()
+func TestJobsOfStepsStay(t *testing.T) { eachStore(t, testJobsOfStepsStay) }
+
+func testJobsOfStepsStay(t *testing.T, open opener) {
 	brief := jobhost.Retention{Succeeded: time.Millisecond, Dead: time.Millisecond, Cancelled: time.Millisecond}
-	s := newMemorySite(t, plant{
+	s := newStoreSite(t, open, plant{
 		workers: []string{"w"}, retention: brief, work: obedient,
 		config: workflow.Config{Retention: jobhost.WorkflowRetention{Completed: time.Hour}},
 	})
@@ -85,15 +87,16 @@ func TestJobsOfStepsStay(t *testing.T) {
 		}
 	}
 	s.tidyAll(later + 2*3_600_000)
-	if left := s.rows(); left["job"]+left["task"]+left["workflow"]+left["workflow_job"]+left["workflow_step"]+left["workflow_data"]+left["definition"]+left["dead"] > 0 {
+	if left := s.rows(t); left["job"]+left["task"]+left["workflow"]+left["workflow_job"]+left["workflow_step"]+left["workflow_data"]+left["definition"]+left["dead"] > 0 {
 		t.Errorf("left are %v", left)
 	}
 }
 
 // A workflow that goes on is not removed at the time that it would have been.
-func TestResumedStays(t *testing.T) {
-	t.Parallel()
-	s := newMemorySite(t, plant{
+func TestResumedStays(t *testing.T) { eachStore(t, testResumedStays) }
+
+func testResumedStays(t *testing.T, open opener) {
+	s := newStoreSite(t, open, plant{
 		workers: []string{"w"}, work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {
 			if l.Token > 0 {
 				return succeed("1")
@@ -121,10 +124,11 @@ func TestResumedStays(t *testing.T) {
 }
 
 // However many start at one time, no more than may be are open.
-func TestMostOpen(t *testing.T) {
-	t.Parallel()
+func TestMostOpen(t *testing.T) { eachStore(t, testMostOpen) }
+
+func testMostOpen(t *testing.T, open opener) {
 	const most = 5
-	s := newMemorySite(t, plant{workers: []string{"w"}, work: obedient, config: workflow.Config{MaxOpen: most}})
+	s := newStoreSite(t, open, plant{workers: []string{"w"}, work: obedient, config: workflow.Config{MaxOpen: most}})
 	w := &jobhost.Workflow{Name: "x", Steps: []jobhost.Step{{Name: "a", Signal: "go"}}}
 	if err := s.e.CheckWorkflow(t.Context(), *w); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,9 @@ import (
 
 // TestRandomGraphs lets random workflows run on the real engine, and compares where all of
 // their steps stand at the end with what a reference works out from the definition.
-func TestRandomGraphs(t *testing.T) {
-	t.Parallel()
+func TestRandomGraphs(t *testing.T) { eachStore(t, testRandomGraphs) }
+
+func testRandomGraphs(t *testing.T, open opener) {
 	groups := 1 // of 100 workflows each
 	if chaos() {
 		groups = 10
@@ -25,7 +26,7 @@ func TestRandomGraphs(t *testing.T) {
 	for i := range groups {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			s := newMemorySite(t, plant{workers: []string{"w", "x"}, slots: 3, defs: drawnChildren(), work: drawn})
+			s := newStoreSite(t, open, plant{workers: []string{"w", "x"}, slots: 3, defs: drawnChildren(), work: drawn})
 			rapid.Check(t, func(rt *rapid.T) { checkGraph(rt, s) })
 			nothingLeft(t, s)
 		})
@@ -181,8 +182,8 @@ func nothingLeft(t *testing.T, s *site) {
 		t.Error(err)
 	}
 	s.tidyAll(record.MillisOf(s.q.Now()) + 3_600_000)
-	rows := s.rows()
-	for _, table := range []string{"schema", "worker", "counter", "sequence", "death", "kv", "kv_worker", "sqlite_stat1"} { // which are not of jobs
+	rows := s.rows(t)
+	for _, table := range []string{"schema", "worker", "counter", "sequence", "death", "kv", "kv_worker", "sqlite_stat1", "batch", "term", "lease"} { // which are not of jobs
 		delete(rows, table)
 	}
 	if rows["span"] == 1 { // of the block of the next key

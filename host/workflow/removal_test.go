@@ -28,9 +28,10 @@ func (s *site) mustAwait(id string) jobhost.WorkflowRun {
 	return run
 }
 
-func TestRemovalTakesChildrenAlong(t *testing.T) {
-	t.Parallel()
-	s := newMemorySite(t, plant{workers: []string{"w", "other"}, defs: children(), work: obedient})
+func TestRemovalTakesChildrenAlong(t *testing.T) { eachStore(t, testRemovalTakesChildrenAlong) }
+
+func testRemovalTakesChildrenAlong(t *testing.T, open opener) {
+	s := newStoreSite(t, open, plant{workers: []string{"w", "other"}, defs: children(), work: obedient})
 	id := s.start(jobhost.WorkflowStart{Workflow: "outer", Input: []byte("1")})
 	s.mustAwait(id)
 	page, err := s.e.Workflows(t.Context(), jobhost.WorkflowFilter{})
@@ -47,11 +48,12 @@ func TestRemovalTakesChildrenAlong(t *testing.T) {
 
 // A job of a workflow that has ended can be revived. If the workflow is removed after that,
 // the job's lane must be notified.
-func TestRemovalCancelsWhatIsOpen(t *testing.T) {
-	t.Parallel()
+func TestRemovalCancelsWhatIsOpen(t *testing.T) { eachStore(t, testRemovalCancelsWhatIsOpen) }
+
+func testRemovalCancelsWhatIsOpen(t *testing.T, open opener) {
 	began, cancelled := make(chan struct{}), make(chan struct{})
 	over, events := make(chan struct{}), make(chan jobhost.Event, 10)
-	s := newMemorySite(t, plant{workers: []string{"w"}, work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {
+	s := newStoreSite(t, open, plant{workers: []string{"w"}, work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {
 		if l.Job.Entry == "fail" && l.Token > 0 {
 			l.OnCancel(sync.OnceFunc(func() { close(cancelled) }))
 			close(began)
@@ -100,11 +102,12 @@ func TestRemovalCancelsWhatIsOpen(t *testing.T) {
 
 // A workflow that is a step goes on when it is retried, also when the one above has ended
 // without it. That is not removed as long as it runs.
-func TestRemovalWaitsForChildren(t *testing.T) {
-	t.Parallel()
+func TestRemovalWaitsForChildren(t *testing.T) { eachStore(t, testRemovalWaitsForChildren) }
+
+func testRemovalWaitsForChildren(t *testing.T, open opener) {
 	block := make(chan struct{})
 	unblock := sync.OnceFunc(func() { close(block) })
-	s := newMemorySite(t, plant{
+	s := newStoreSite(t, open, plant{
 		workers: []string{"w", "other"}, defs: children(), config: workflow.Config{Retention: jobhost.WorkflowRetention{Completed: 1}},
 		work: func(s *site, l *queue.Lease) (jobhost.Outcome, bool) {
 			if l.Job.Entry == "fail" && l.Job.ID[len(l.Job.ID)-1] == '2' {
@@ -143,9 +146,10 @@ func TestRemovalWaitsForChildren(t *testing.T) {
 }
 
 // An id is free again when its workflow is gone, and not before.
-func TestStartDuringRemoval(t *testing.T) {
-	t.Parallel()
-	s := newMemorySite(t, plant{workers: []string{"w"}, work: obedient})
+func TestStartDuringRemoval(t *testing.T) { eachStore(t, testStartDuringRemoval) }
+
+func testStartDuringRemoval(t *testing.T, open opener) {
+	s := newStoreSite(t, open, plant{workers: []string{"w"}, work: obedient})
 	start := jobhost.WorkflowStart{ID: "wf-again", Definition: &jobhost.Workflow{Name: "x", Steps: []jobhost.Step{
 		{Name: "a", Worker: "w"}, {Name: "b", Worker: "w", Needs: []string{"a"}},
 	}}}

@@ -13,23 +13,19 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/record"
-	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/host/workflow"
 	"github.com/jobhost/jobhost/host/workflow/plan"
-	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
 func chaos() bool { return os.Getenv("JOBHOST_CHAOS") != "" }
 
 // site is an engine on a queue, with workers written in Go.
 type site struct {
-	t      testing.TB
-	db     *sqlitedb.DB // of a site in memory
-	store  *sqlitequeue.Store
-	q      *queue.Queue
-	e      *workflow.Engine
-	failed <-chan struct{} // closed when the store is
-	slots  sync.WaitGroup
+	t testing.TB
+	opened
+	q     *queue.Queue
+	e     *workflow.Engine
+	slots sync.WaitGroup
 
 	mu    sync.Mutex                                        // protects ends, ended and more
 	ends  map[string]int                                    // of workflows, as reported
@@ -53,11 +49,11 @@ type plant struct {
 var quick = jobhost.RetryPolicy{MaxAttempts: 3, Backoff: jobhost.BackoffConstant, Initial: time.Millisecond, Max: time.Millisecond}
 
 // newSite opens a queue and an engine on a store, whose workers begin at once.
-func newSite(t testing.TB, store *sqlitequeue.Store, p plant) (*site, error) {
+func newSite(t testing.TB, on opened, p plant) (*site, error) {
 	t.Helper()
-	s := &site{t: t, store: store, ends: map[string]int{}, ended: make(chan struct{}), work: p.work, more: p.more, failed: store.Failed()}
+	s := &site{t: t, opened: on, ends: map[string]int{}, ended: make(chan struct{}), work: p.work, more: p.more}
 	p.config.Publish = s.publish
-	s.e = workflow.New(store, p.config)
+	s.e = workflow.New(on.store, p.config)
 	known := map[string]plan.Worker{}
 	var workers []queue.Worker
 	for _, name := range append(p.workers, jobhost.WorkflowWorker) {
@@ -70,7 +66,7 @@ func newSite(t testing.TB, store *sqlitequeue.Store, p plant) (*site, error) {
 		t.Fatal(err)
 	}
 	s.e.Define(defs)
-	s.q, err = queue.New(t.Context(), store, queue.Config{Workers: workers, Workflows: s.e, Publish: s.publish})
+	s.q, err = queue.New(t.Context(), on.store, queue.Config{Workers: workers, Workflows: s.e, Publish: s.publish})
 	if err != nil {
 		return nil, err
 	}
@@ -86,34 +82,14 @@ func newSite(t testing.TB, store *sqlitequeue.Store, p plant) (*site, error) {
 	return s, nil
 }
 
-func openMemory(t testing.TB) (*sqlitedb.DB, *sqlitequeue.Store) {
+// newStoreSite is newSite on an empty store, until the test ends.
+func newStoreSite(t testing.TB, open opener, p plant) *site {
 	t.Helper()
-	db, err := sqlitedb.Open(sqlitedb.Options{Schemas: sqlitequeue.Schemas()})
+	s, err := newSite(t, open(t), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlitequeue.New(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db, store
-}
-
-// newMemorySite is newSite in memory, until the test ends.
-func newMemorySite(t testing.TB, p plant) *site {
-	t.Helper()
-	db, store := openMemory(t)
-	s, err := newSite(t, store, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.db = db
-	t.Cleanup(func() {
-		s.close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(s.close)
 	return s
 }
 
@@ -197,7 +173,7 @@ func (s *site) await(id string) (jobhost.WorkflowRun, error) {
 		}
 		select {
 		case <-ended:
-		case <-s.failed:
+		case <-s.Failed():
 			return run, errStore
 		case <-late.C:
 			s.t.Fatalf("workflow %s doesn't end: %s", id, statuses(&run))
@@ -235,36 +211,6 @@ func statuses(run *jobhost.WorkflowRun) string {
 		text += " " + run.Steps[i].Name + "=" + string(run.Steps[i].Status)
 	}
 	return text
-}
-
-// rows counts the rows of all tables that have any.
-func (s *site) rows() map[string]int64 {
-	s.t.Helper()
-	rows := map[string]int64{}
-	err := s.db.Read(s.t.Context(), func(r *sqlitedb.Reader) error {
-		var tables []string
-		st := r.Stmt("SELECT name FROM sqlite_schema WHERE type='table'")
-		for st.Step() {
-			tables = append(tables, st.ColText(0))
-		}
-		if err := st.Done(); err != nil {
-			return err
-		}
-		for _, table := range tables {
-			st := r.Stmt("SELECT count(*) FROM " + table)
-			if st.Step() && st.ColInt(0) > 0 {
-				rows[table] = st.ColInt(0)
-			}
-			if err := st.Done(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return rows
 }
 
 // commit commits one operation, as the queue does.

@@ -24,6 +24,7 @@ type happening struct {
 type transition struct {
 	engine *Engine
 	at     record.Millis
+	aim    record.Key // see [record.Aimed]
 	// first returns the first event; nil = none, possibly because it was refused.
 	first func(t *transition, tx record.WorkflowTx, end record.End) (*happening, error)
 
@@ -51,6 +52,9 @@ type row struct {
 	*record.WorkflowRecord
 	def *definition
 }
+
+// Aim implements [record.Aimed].
+func (t *transition) Aim() record.Key { return t.aim }
 
 // Apply implements [record.Transition].
 func (t *transition) Apply(tx record.WorkflowTx, end record.End) error {
@@ -177,7 +181,6 @@ func (t *transition) breakDown(tx record.WorkflowTx, w *record.WorkflowRecord, c
 	if w.Status != record.WorkflowRunning {
 		return nil
 	}
-	t.engine.cfg.Logger.Error("workflow can't go on", logkey.Workflow, w.ID, logkey.Error, cause)
 	w.Status, w.EndedAt = record.WorkflowFailed, t.at
 	w.ExpiresAt = t.engine.expires(w, t.at)
 	at, code := t.at.Time(), jobhost.FailInternal
@@ -188,7 +191,7 @@ func (t *transition) breakDown(tx record.WorkflowTx, w *record.WorkflowRecord, c
 		Code: code, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical,
 		Message: fmt.Sprintf("the workflow can't go on: %v", cause), StartedAt: at, EndedAt: at,
 	}}
-	t.note(note{kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, status: jobhost.WorkflowFailed, failure: w.Ending.Failure, since: w.StartedAt})
+	t.note(note{kind: jobhost.EventWorkflowEnded, id: w.ID, name: w.Name, status: jobhost.WorkflowFailed, failure: w.Ending.Failure, since: w.StartedAt, fault: cause})
 	if w.Parent != 0 {
 		t.notifyParent(w, machine.Event{What: machine.ChildEnded, Status: jobhost.WorkflowFailed, Failure: w.Ending.Failure})
 	}
@@ -254,6 +257,7 @@ type note struct {
 	status   jobhost.WorkflowStatus
 	stands   jobhost.StepStatus
 	failure  *jobhost.Failure
+	fault    error         // why a workflow can't go on; nil = it has ended by itself
 	since    record.Millis // start of what has ended; 0 = not known
 }
 
@@ -280,6 +284,9 @@ func (e *Engine) publish(n *note, at record.Millis) {
 		e.cfg.Observer.WorkflowResumed(n.name)
 	case jobhost.EventWorkflowEnded:
 		e.open.Add(-1)
+		if n.fault != nil {
+			e.cfg.Logger.Error("workflow can't go on", logkey.Workflow, n.id, logkey.Error, n.fault)
+		}
 		e.cfg.Observer.WorkflowEnded(n.name, n.status, took)
 		e.cfg.Logger.Debug("workflow ended", logkey.Workflow, n.id, logkey.State, n.status, logkey.Duration, took)
 	case jobhost.EventStep:

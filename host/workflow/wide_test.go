@@ -17,7 +17,7 @@ func BenchmarkWide(b *testing.B) {
 	for i := range jobhost.MaxSteps {
 		w.Steps = append(w.Steps, jobhost.Step{Name: fmt.Sprint("s", i), Worker: "none"})
 	}
-	s := newMemorySite(b, plant{workers: []string{"none"}, slots: 0, work: func(*site, *queue.Lease) (jobhost.Outcome, bool) {
+	s := newStoreSite(b, openSQLite, plant{workers: []string{"none"}, slots: 0, work: func(*site, *queue.Lease) (jobhost.Outcome, bool) {
 		return succeed("1")
 	}})
 	if err := s.q.SetMode(context.Background(), "none", jobhost.WorkerPaused); err != nil {

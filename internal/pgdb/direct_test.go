@@ -11,13 +11,16 @@ import (
 // several are changes of one commit.
 type several struct {
 	changes []pgdb.Change
+	runs    int
 	done    chan error
 }
 
 func (c *several) Size() (ops, bytes int) { return len(c.changes), 0 }
 
 func (c *several) Apply(tx *pgdb.Tx) error {
+	c.runs++
 	for _, change := range c.changes {
+		tx.Part()
 		if err := change.Apply(tx); err != nil {
 			return err
 		}

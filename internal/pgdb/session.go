@@ -19,6 +19,10 @@ type Session struct {
 	}
 }
 
+// withoutJIT goes before statements that look for rows. The planner takes a look for many ranges of keys for a long one,
+// and a second of compilation would be spent on what takes milliseconds.
+const withoutJIT = "SET LOCAL jit=off"
+
 // Exec runs a statement and returns how many rows it has changed.
 func (s *Session) Exec(sql string, args ...any) (int64, error) {
 	tag, err := s.on.Exec(s.ctx, s.db.SQL(sql), args...)
@@ -74,6 +78,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	b.Queue("SELECT set_config('statement_timeout', $1, true)", statementTime.String())
+	b.Queue(withoutJIT)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}

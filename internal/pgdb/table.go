@@ -15,8 +15,11 @@ type Table[K comparable, R any] struct {
 	SQL  string
 	Args func(keys []K) []any
 	Scan func(rows pgx.Rows) (K, R, error)
+	// Bytes is how much memory the content of a row takes; nil = rows are small.
+	Bytes func(*R) int
 
 	rows    map[K]*entry[R]
+	bytes   int // of the content of rows, as far as they were read or committed
 	wanted  []K
 	changed []K // those with a change that was not flushed, in the order of their first one
 }
@@ -24,11 +27,15 @@ type Table[K comparable, R any] struct {
 // entry is a row as it is in the database, and as it will be; nil = there is none.
 type entry[R any] struct {
 	was, is *R
+	known   bool // was is what the database has; otherwise the row was put without having been read
 	changed bool
 }
 
-// maxRows is how many rows of a table are known beyond a commit.
-const maxRows = 1 << 15
+// Bounds of what is known of a table beyond a commit.
+const (
+	maxRows     = 1 << 15
+	maxRowBytes = 16 << 20 // of their content
+)
 
 // Get returns a row, which must not be written to; nil = there is none, or it is not known yet.
 func (t *Table[K, R]) Get(tx *Tx, key K) *R {
@@ -51,6 +58,32 @@ func (t *Table[K, R]) Known(key K) *R {
 		return e.is
 	}
 	return nil
+}
+
+// Change returns what becomes of a row that was changed and not flushed; false = it is as it was.
+func (t *Table[K, R]) Change(key K) (RowChange[K, R], bool) {
+	if e := t.rows[key]; e != nil && e.changed {
+		return RowChange[K, R]{key, e.was, e.is}, true
+	}
+	return RowChange[K, R]{}, false
+}
+
+// Look reads a row outside of the image, for a goroutine other than the writer; nil = there is none.
+func (t *Table[K, R]) Look(s *Session, key K) (*R, error) {
+	rows, err := s.on.Query(s.ctx, s.db.SQL(t.SQL), t.Args([]K{key})...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found *R
+	for rows.Next() {
+		_, row, err := t.Scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		found = &row
+	}
+	return found, rows.Err()
 }
 
 // Put adds a row or replaces it. Unless it was got before, it is taken for one that isn't there.
@@ -129,26 +162,35 @@ func (t *Table[K, R]) learn(keys []K, found map[K]*R) {
 	for _, key := range keys {
 		if e := t.rows[key]; e == nil {
 			row := found[key]
-			t.rows[key] = &entry[R]{was: row, is: row}
+			t.rows[key] = &entry[R]{was: row, is: row, known: true}
+			t.weigh(row)
 		}
+	}
+}
+
+func (t *Table[K, R]) weigh(row *R) {
+	if t.Bytes != nil && row != nil {
+		t.bytes += t.Bytes(row)
 	}
 }
 
 // Flushed is that of [Member].
 func (t *Table[K, R]) Flushed() {
 	clear(t.rows)
+	t.bytes = 0
 	t.changed, t.wanted = t.changed[:0], t.wanted[:0]
 }
 
 // AfterCommit is that of [Member].
 func (t *Table[K, R]) AfterCommit() {
-	if len(t.rows) > maxRows {
-		t.Flushed()
-		return
-	}
 	for _, key := range t.changed {
 		e := t.rows[key]
-		e.was, e.changed = e.is, false
+		e.was, e.known, e.changed = e.is, true, false
+		t.weigh(e.is)
+	}
+	if len(t.rows) > maxRows || t.bytes > maxRowBytes {
+		t.Flushed()
+		return
 	}
 	t.changed = t.changed[:0]
 }
@@ -157,8 +199,8 @@ func (t *Table[K, R]) AfterCommit() {
 func (t *Table[K, R]) AfterRollback() {
 	for _, key := range t.changed {
 		e := t.rows[key]
-		if e.was == nil {
-			delete(t.rows, key) // it may not have been read
+		if !e.known {
+			delete(t.rows, key)
 			continue
 		}
 		e.is, e.changed = e.was, false

@@ -26,7 +26,8 @@ type Member interface {
 type Tx struct {
 	writer  *Writer
 	members []Member
-	missed  bool  // rows are missing: Apply will run again
+	lacks   bool  // rows are missing: all changes will be applied again
+	missed  bool  // rows are missing that the change, or its part that is applied, has asked for
 	open    bool  // a transaction was begun: see Direct
 	err     error // of a statement
 }
@@ -44,7 +45,7 @@ func (tx *Tx) Join(m Member) {
 // Miss says that a row is missing from the image of a member. True = it was read at once: look again.
 func (tx *Tx) Miss() bool {
 	if !tx.open {
-		tx.missed = true
+		tx.lacks, tx.missed = true, true
 		return false
 	}
 	if tx.err == nil {
@@ -53,14 +54,20 @@ func (tx *Tx) Miss() bool {
 	return tx.err == nil
 }
 
-// Missed reports whether a row is missing, so that what Apply does is thrown away: it may return.
+// Missed reports whether a row is missing that the change has asked for, so that what Apply does is thrown away: it may
+// return. It says nothing about what earlier changes of the commit lack, since each should come to ask for its rows
+// in the same round.
 func (tx *Tx) Missed() bool { return tx.missed || tx.err != nil }
+
+// Part begins a part of a change, such as one operation of several: Missed is about what it asks for.
+func (tx *Tx) Part() { tx.missed = false }
 
 // Direct returns the commit's transaction, for changes that are rare and look at rows which an image can't know of.
 // What the images have is flushed into it first. Each statement waits for the server, so a commit with such changes is
 // no longer one message. Nil = the change will be applied again: Apply has to return.
 func (tx *Tx) Direct() *Session {
-	if tx.missed || tx.err != nil {
+	if tx.lacks || tx.err != nil {
+		tx.missed = true
 		return nil
 	}
 	w := tx.writer
@@ -78,6 +85,7 @@ func (w *Writer) flushInto() error {
 	b := &pgx.Batch{}
 	if !w.tx.open {
 		b.Queue("BEGIN")
+		b.Queue(withoutJIT)
 		w.fence(b)
 	}
 	for _, m := range w.tx.members {
@@ -92,29 +100,35 @@ func (w *Writer) flushInto() error {
 	return w.term.conn.SendBatch(w.term.ctx, b).Close()
 }
 
-// plan applies the changes of a group, and reads what they need until nothing is missing.
+// plan applies the changes of a group, and reads what they need until nothing is missing. Each round costs an answer of
+// the server and a run of all changes, so after some of them the rows that are still missing are read one by one.
 func (w *Writer) plan(g *group) error {
-	for range maxReads {
+	for rounds := 0; ; {
 		w.tx = Tx{writer: w, members: w.tx.members[:0]}
+		if rounds == maxRounds {
+			if err := w.flushInto(); err != nil {
+				return err
+			}
+		}
 		failed := w.apply(g)
 		switch {
 		case w.tx.err != nil:
 			return w.tx.err
-		case !failed && !w.tx.missed:
+		case !failed && !w.tx.lacks:
 			return nil
 		}
-		missed := w.tx.missed
+		lacks := w.tx.lacks
 		if err := w.undo(); err != nil {
 			return err
 		}
-		if !missed {
+		if !lacks {
 			continue // without the one that has failed
 		}
+		rounds++
 		if err := w.read(); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("a group of %d changes still lacks rows after %d reads", len(g.changes), maxReads)
 }
 
 // undo makes the images what they were before the commit, and ends its transaction if it is open.
@@ -140,12 +154,12 @@ func (w *Writer) apply(g *group) (failed bool) {
 		if g.errs != nil && g.errs[i] != nil {
 			continue
 		}
-		before := w.tx.missed
+		w.tx.Part()
 		err := applyOne(c, &w.tx)
 		switch {
 		case w.tx.err != nil:
 			return false
-		case err == nil || before || w.tx.missed:
+		case err == nil || w.tx.lacks:
 		case isLost(err) || isShort(err) || isFence(err):
 			w.tx.err = err // which has nothing to do with this change
 			return false

@@ -13,7 +13,7 @@ const (
 	maxGroup  = 2048    // operations of one commit, unless a single change is larger
 	maxBytes  = 1 << 20 // of content of one commit, unless a single change is larger: half of a larger message may
 	// have been sent when a host is stopped, and the server waits for the rest with the fence locked
-	maxReads = 64 // rounds in which a group finds out which rows it needs
+	maxRounds = 12 // in which a group finds out which rows it needs
 )
 
 // Change is something to make durable.

@@ -104,6 +104,7 @@ func (b *batch) Apply(tx *pgdb.Tx) error {
 	tx.Join(b.image)
 	b.results = make([]record.OpResult, len(b.ops))
 	for i, op := range b.ops {
+		tx.Part()
 		if err := b.applyOp(tx, op, &b.results[i]); err != nil {
 			return fmt.Errorf("operation %d of %d: %w", i, len(b.ops), err)
 		}
@@ -118,6 +119,7 @@ func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 	case *record.Submit:
 		return b.submit(tx, op.Job, res)
 	case *record.Settle:
+		b.foresee(tx, op.Transition)
 		if err := b.settle(tx, op, res); err != nil || res.Err != nil || tx.Missed() {
 			return err
 		}

@@ -3,7 +3,6 @@ package pgqueue
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,9 +23,7 @@ func (s *Store) Claim(ctx context.Context, worker string, after record.Place, li
 		return r.Each([]any{&c.Key, &c.ReadyAt, &c.Level, &c.Token, &c.Index, &c.Attempt, &c.Group, &c.Deadline}, func() error {
 			claimed = append(claimed, c)
 			return nil
-		}, `SELECT seq, ready_at, level, token, idx, attempt, lane_group, deadline FROM jobhost.task
-			WHERE worker=(SELECT id FROM jobhost.worker WHERE name=$1) AND status=0 AND (ready_at, seq)>($2, $3) ORDER BY ready_at, seq LIMIT $4`,
-			worker, after.ReadyAt, after.Key, limit)
+		}, claimTasks, worker, after.ReadyAt, after.Key, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
@@ -34,29 +31,26 @@ func (s *Store) Claim(ctx context.Context, worker string, after record.Place, li
 	return claimed, nil
 }
 
+const claimTasks = `SELECT seq, ready_at, level, token, idx, attempt, lane_group, deadline FROM jobhost.task
+	WHERE worker=(SELECT id FROM jobhost.worker WHERE name=$1) AND status=0 AND (ready_at, seq)>($2, $3) ORDER BY ready_at, seq LIMIT $4`
+
 // Load implements [record.Store].
 func (s *Store) Load(ctx context.Context, keys []record.Key) (bodies []record.Body, err error) {
-	numbers := make([]int64, len(keys))
-	for i, key := range keys {
-		numbers[i] = int64(key)
-	}
 	err = s.db.Ask(ctx, func(b *pgx.Batch) {
 		bodies = nil
 		jobs := make(map[record.Key]*record.JobSpec)
-		b.Queue(s.db.SQL("SELECT "+jobColumns+`, payload FROM jobhost.job JOIN jobhost.worker ON worker.id=job.worker
-			WHERE seq=ANY(SELECT job FROM jobhost.task WHERE seq=ANY($1) AND status=0)`), numbers).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				r, err := scanJob(rows, true)
-				if err != nil {
-					return err
+		b.Queue(s.db.SQL(loadJobs), keys).Query(func(rows pgx.Rows) error {
+			var job storedJob
+			_, err := pgx.ForEachRow(rows, job.into(&job.Payload), func() error {
+				r, err := job.record()
+				if err == nil {
+					jobs[r.Key] = &r.JobSpec
 				}
-				jobs[r.Key] = &r.JobSpec
-			}
-			return rows.Err()
+				return err
+			})
+			return err
 		})
-		b.Queue(s.db.SQL(`SELECT seq, job, idx, token, attempt, deadline, retention_ms, suspect, data
-			FROM unnest($1::bigint[]) WITH ORDINALITY AS k(key, n) JOIN jobhost.task ON seq=key LEFT JOIN jobhost.item ON item.task=seq
-			WHERE status=0 ORDER BY n`), numbers).Query(func(rows pgx.Rows) error {
+		b.Queue(s.db.SQL(loadTasks), keys).Query(func(rows pgx.Rows) error {
 			var body record.Body
 			var job record.Key
 			var retention int64
@@ -79,35 +73,16 @@ func (s *Store) Load(ctx context.Context, keys []record.Key) (bodies []record.Bo
 	return bodies, nil
 }
 
-// jobColumns are those of a job joined with its worker, but for its payload.
-const jobColumns = `seq, job.id, name, tasks, priority, max_attempts, timeout_ns, created_at, ready_at, digest, entry, content_type,
-	labels, length(payload), options, ref`
-
-// scanJob returns the job of a row with the columns above, and the payload if it is among them.
-func scanJob(rows pgx.Rows, payload bool) (*record.JobRecord, error) {
-	r := &record.JobRecord{}
-	var labels, options string
-	var digest []byte
-	into := []any{
-		&r.Key, &r.ID, &r.Worker, &r.JobSpec.Tasks, &r.Priority, &r.MaxAttempts, &r.Timeout, &r.CreatedAt, &r.ReadyAt, &digest, &r.Entry, &r.ContentType,
-		&labels, &r.PayloadSize, &options, &r.Ref,
-	}
-	if payload {
-		into = append(into, &r.Payload)
-	}
-	if err := rows.Scan(into...); err != nil {
-		return nil, err
-	}
-	copy(r.Digest[:], digest)
-	size, err := r.SetOptions(options)
-	if err != nil {
-		return nil, err
-	}
-	if size != nil {
-		r.PayloadSize = int(min(*size, math.MaxInt))
-	}
-	return r, r.SetLabels(labels)
-}
+// What Load asks. OFFSET 0 makes the planner look rows up one by one, also when it knows little of the tables.
+const (
+	loadJobs = `SELECT j.* FROM (
+			SELECT DISTINCT job FROM unnest($1::bigint[]) AS k(key)
+			CROSS JOIN LATERAL (SELECT job FROM jobhost.task WHERE seq=key AND status=0 OFFSET 0) t) t
+		CROSS JOIN LATERAL (SELECT ` + jobColumns + `, payload FROM jobhost.job JOIN jobhost.worker ON worker.id=job.worker WHERE seq=t.job OFFSET 0) j`
+	loadTasks = `SELECT t.* FROM unnest($1::bigint[]) WITH ORDINALITY AS k(key, n)
+		CROSS JOIN LATERAL (SELECT seq, job, idx, token, attempt, deadline, retention_ms, suspect, data
+			FROM jobhost.task LEFT JOIN jobhost.item ON item.task=seq WHERE seq=key AND status=0 OFFSET 0) t ORDER BY n`
+)
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 

@@ -13,6 +13,7 @@ type image struct {
 	ledger
 	jobs       jobRows
 	tasks      taskRows
+	letters    deadRows
 	keys       keyRows
 	schedules  scheduleRows
 	workflows  workflowRows
@@ -25,10 +26,11 @@ func newImage(db *pgdb.DB) *image {
 	im := &image{db: db, ledger: newLedger(db)}
 	im.jobs.init(db)
 	im.tasks.init(db)
+	im.letters.db = db
 	im.keys.init(db)
 	im.schedules.init(db)
 	im.workflows.init(db)
-	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.keys, &im.schedules, &im.workflows}
+	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.letters, &im.keys, &im.schedules, &im.workflows}
 	return im
 }
 

@@ -22,6 +22,7 @@ type ledger struct {
 	// evicting are keys, by worker, below which dead tasks that an eviction looked at are steps of workflows. It goes on
 	// from there, and begins again when it has come to the last.
 	evicting map[int64]int64
+	dead     deadCounts
 
 	// Of the commit in the making, what was not flushed:
 	deltas map[counterKey]int64
@@ -61,6 +62,9 @@ func (l *ledger) load(s *pgdb.Session) error {
 	if err != nil {
 		return err
 	}
+	if err := l.dead.load(s); err != nil {
+		return err
+	}
 	_, err = s.One([]any{&l.next}, "SELECT next FROM jobhost.sequence WHERE id=1")
 	l.flushed, l.settled = l.next, l.next
 	return err
@@ -81,6 +85,9 @@ func (l *ledger) worker(name string) int64 {
 // count adds to the number of a worker's tasks with a status.
 func (l *ledger) count(worker int64, status record.Status, n int64) {
 	l.deltas[counterKey{worker, status}] += n
+	if status == record.Dead {
+		l.dead.add(worker, n)
+	}
 }
 
 // created notes when the job of a key was created.
@@ -165,6 +172,7 @@ func (l *ledger) AfterCommit() {
 	l.Flushed()
 	l.settled = l.next
 	l.added = l.added[:0]
+	l.dead.keep()
 }
 
 // AfterRollback implements [pgdb.Member].
@@ -175,5 +183,6 @@ func (l *ledger) AfterRollback() {
 	}
 	l.added = l.added[:0]
 	l.next = l.settled
+	l.dead.undo()
 	l.Flushed()
 }

@@ -1,6 +1,9 @@
 package pgqueue
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -41,4 +44,34 @@ func (im *image) addObject(ref string) {
 func forget(s *pgdb.Session, op *record.Forget) error {
 	_, err := s.Exec("DELETE FROM jobhost.object_gone WHERE ref=ANY($1)", op.Refs)
 	return err
+}
+
+// Gone implements [record.ObjectReader].
+func (s *Store) Gone(ctx context.Context, after string, limit int) ([]string, error) {
+	refs, err := s.texts(ctx, "SELECT ref FROM jobhost.object_gone WHERE ref>$1 ORDER BY ref LIMIT $2", after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read references: %w", err)
+	}
+	return refs, nil
+}
+
+// Live implements [record.ObjectReader]. A name that can't be in a column is no reference's.
+func (s *Store) Live(ctx context.Context, names []string) (live []bool, err error) {
+	known := make([]string, len(names))
+	for i, name := range names {
+		if storable(name) {
+			known[i] = name
+		}
+	}
+	var there bool
+	err = s.ask(ctx, func() { live = make([]bool, 0, len(names)) }, []any{&there}, func() error {
+		live = append(live, there)
+		return nil
+	}, `SELECT name<>'' AND EXISTS(SELECT FROM jobhost.object WHERE ref>=name COLLATE "C" AND ref<last COLLATE "C")
+		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS t(name, last, n) ORDER BY n`,
+		known, column(known, func(name *string) string { return payload.NameEnd(*name) }))
+	if err != nil {
+		return nil, fmt.Errorf("read references: %w", err)
+	}
+	return live, nil
 }

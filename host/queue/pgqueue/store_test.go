@@ -30,12 +30,12 @@ func (s *store) Close() error {
 }
 
 // open returns the store of a new term in a schema, which is closed with the test.
-func open(t testing.TB, schema string) *store {
+func open(t testing.TB, schema string, companions ...pgqueue.Companion) *store {
 	t.Helper()
-	return openOn(t, postgres.Shared(t), schema)
+	return openOn(t, postgres.Shared(t), schema, companions...)
 }
 
-func openOn(t testing.TB, server *postgres.Server, schema string) *store {
+func openOn(t testing.TB, server *postgres.Server, schema string, companions ...pgqueue.Companion) *store {
 	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
 		URL: server.URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
@@ -54,7 +54,7 @@ func openOn(t testing.TB, server *postgres.Server, schema string) *store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := pgqueue.New(t.Context(), db, term, w)
+	q, err := pgqueue.New(t.Context(), db, term, w, companions...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func openOn(t testing.TB, server *postgres.Server, schema string) *store {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	queuetest.Run(t, queuetest.Harness{
+	h := queuetest.Harness{
 		Open: func(t testing.TB) record.Store { return open(t, postgres.Shared(t).Schema(t)) },
 		Reopen: func(t testing.TB, s record.Store) record.Store {
 			old := s.(*store)
@@ -80,5 +80,7 @@ func TestStore(t *testing.T) {
 			}
 			return open(t, old.schema)
 		},
-	})
+	}
+	queuetest.Run(t, h)
+	t.Run("workflows", func(t *testing.T) { queuetest.RunWorkflows(t, h) })
 }

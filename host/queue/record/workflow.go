@@ -19,6 +19,12 @@ type Transition interface {
 	Applied()
 }
 
+// Aimed is a [Transition] that tells beforehand which workflow it looks at, so that a store can read that together with
+// what the operation needs.
+type Aimed interface {
+	Aim() Key // 0 = not known
+}
+
 // WorkflowView reads workflows, as a transaction sees them. What is not there is nil,
 // without an error. What is damaged is an error with that code; a workflow comes with it,
 // without its Record.

@@ -13,9 +13,11 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		queuetest.Run(t, queuetest.Harness{
+		h := queuetest.Harness{
 			Open: func(t testing.TB) record.Store { return open(t, sqlitequeue.Options{}) },
-		})
+		}
+		queuetest.Run(t, h)
+		t.Run("workflows", func(t *testing.T) { queuetest.RunWorkflows(t, h) })
 	})
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
@@ -26,7 +28,7 @@ func TestStore(t *testing.T) {
 			dirs.Store(s, dir)
 			return s
 		}
-		queuetest.Run(t, queuetest.Harness{
+		h := queuetest.Harness{
 			Open: func(t testing.TB) record.Store { return openDir(t, t.TempDir()) },
 			Reopen: func(t testing.TB, s record.Store) record.Store {
 				if err := s.Close(); err != nil {
@@ -35,6 +37,8 @@ func TestStore(t *testing.T) {
 				dir, _ := dirs.Load(s)
 				return openDir(t, dir.(string))
 			},
-		})
+		}
+		queuetest.Run(t, h)
+		t.Run("workflows", func(t *testing.T) { queuetest.RunWorkflows(t, h) })
 	})
 }

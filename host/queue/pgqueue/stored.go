@@ -1,0 +1,97 @@
+package pgqueue
+
+import (
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jobhost/jobhost/host/queue/record"
+)
+
+// jobColumns are those of a job joined with its worker, but for its payload.
+const jobColumns = `seq, job.id, name, tasks, priority, max_attempts, timeout_ns, created_at, ready_at, digest, entry, content_type,
+	labels, length(payload), options, ref`
+
+// storedJob is a job as a row with jobColumns, and perhaps more, has it.
+type storedJob struct {
+	record.JobRecord
+	labels, options string
+	digest          []byte
+
+	// Of a row with parentColumns; NULL = it came from outside.
+	parent                       *string
+	parentKey, parentTask, depth *int64
+}
+
+// parentColumns say who submitted a job, which jobTables know.
+const (
+	parentColumns = `parent, parent_key, child.task, depth`
+	jobTables     = `jobhost.job JOIN jobhost.worker ON worker.id=job.worker LEFT JOIN jobhost.child ON child.job=job.seq`
+)
+
+// into returns where the columns go, and more after them.
+func (j *storedJob) into(more ...any) []any {
+	return append([]any{
+		&j.Key, &j.ID, &j.Worker, &j.JobSpec.Tasks, &j.Priority, &j.MaxAttempts, &j.Timeout, &j.CreatedAt, &j.ReadyAt, &j.digest, &j.Entry, &j.ContentType,
+		&j.labels, &j.PayloadSize, &j.options, &j.Ref,
+	}, more...)
+}
+
+// intoParent returns where parentColumns go.
+func (j *storedJob) intoParent() []any {
+	return []any{&j.parent, &j.parentKey, &j.parentTask, &j.depth}
+}
+
+// record returns the job, and makes room for that of the next row.
+func (j *storedJob) record() (*record.JobRecord, error) {
+	r := j.JobRecord
+	j.JobRecord = record.JobRecord{}
+	copy(r.Digest[:], j.digest)
+	size, err := r.SetOptions(j.options)
+	if err != nil {
+		return nil, err
+	}
+	if size != nil {
+		r.PayloadSize = int(min(*size, math.MaxInt))
+	}
+	if j.parent != nil {
+		r.Parent = &record.Parent{ID: *j.parent, Key: record.Key(*j.parentKey), Task: int(*j.parentTask), Depth: int(*j.depth)}
+	}
+	return &r, r.SetLabels(j.labels)
+}
+
+// storedTask is a task as a row with shownColumns has it.
+type storedTask struct {
+	record.TaskRecord
+	job       record.Key
+	retention int64
+}
+
+// shownColumns are those of a task that people see.
+const shownColumns = `seq, job, idx, status, attempt, ready_at, token, started_at, fuel, ended_at, result_size, ref, retention_ms`
+
+func (t *storedTask) into() []any {
+	return []any{
+		&t.Key, &t.job, &t.Index, &t.Status, &t.Attempt, &t.ReadyAt, &t.Token, &t.StartedAt, &t.Fuel, &t.EndedAt, &t.ResultSize, &t.ResultRef, &t.retention,
+	}
+}
+
+// addTo adds the task to its job.
+func (t *storedTask) addTo(r *record.JobRecord) {
+	r.Retention = millis(t.retention)
+	r.Tasks = append(r.Tasks, t.TaskRecord)
+}
+
+// endOf returns when the last of a job's tasks ended, 0 = one is open.
+func endOf(tasks []record.TaskRecord) (end record.Millis) {
+	for i := range tasks {
+		if tasks[i].Status == record.Open {
+			return 0
+		}
+		end = max(end, tasks[i].EndedAt)
+	}
+	return end
+}
+
+// storable reports whether a text can be in a column at all. The server answers questions about others with an error.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
