@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/jobhost/jobhost/host/inbox"
+	"github.com/jobhost/jobhost/host/queue/record"
 )
 
 // startUpkeep starts what a running host does in the background: each part in a scope of its
@@ -18,8 +21,13 @@ func (r *running) startUpkeep() error {
 			r.startBackground("payload stores", r.objects.Watch),
 		)
 	}
+	var incoming error
+	if store, ok := r.host.cfg.Store.(record.Inbox); ok {
+		jobs := &inbox.Inbox{Store: store, Queue: r.Queue, MaxPayload: r.host.cfg.MaxPayload, Logger: r.host.cfg.Logger}
+		incoming = r.startBackground("inbox", jobs.Run)
+	}
 	return errors.Join(
-		objects,
+		objects, incoming,
 		r.startStatesUpkeep(),
 		r.startBackground("retention", r.Queue.Tidy),
 		r.startBackground("disk", r.watchSpace),

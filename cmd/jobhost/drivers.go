@@ -13,6 +13,7 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/object"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/runtime/process"
@@ -21,6 +22,7 @@ import (
 	"github.com/jobhost/jobhost/state/firestorestate"
 	"github.com/jobhost/jobhost/state/payload"
 	"github.com/jobhost/jobhost/state/payload/filepayload"
+	"github.com/jobhost/jobhost/state/payload/pgpayload"
 	"github.com/jobhost/jobhost/state/payload/redispayload"
 	"github.com/jobhost/jobhost/state/payload/s3payload"
 	"github.com/jobhost/jobhost/state/sqlitestate"
@@ -31,6 +33,7 @@ import (
 // stores are where jobs are kept, and the states of their tasks.
 type stores struct {
 	db     *sqlitedb.DB
+	shared *pgdb.DB // the PostgreSQL that hosts share; nil = there is none
 	jobs   *sqlitequeue.Store
 	states state.Store
 }
@@ -202,8 +205,9 @@ func folderStores(m *manifest.Manifest) []manifest.PayloadStore {
 	})
 }
 
-// openPayloads opens the payload stores that a manifest names.
-func openPayloads(p *manifest.Payload, observe func(payload.Done), logger *slog.Logger) (_ *payload.Set, err error) {
+// openPayloads opens the payload stores that a manifest names; shared is the PostgreSQL
+// for those of kind database.
+func openPayloads(p *manifest.Payload, shared *pgdb.DB, observe func(payload.Done), logger *slog.Logger) (_ *payload.Set, err error) {
 	cfg := payload.Config{Compress: p.Compress, Observe: observe}
 	defer func() {
 		if err != nil {
@@ -213,7 +217,7 @@ func openPayloads(p *manifest.Payload, observe func(payload.Done), logger *slog.
 		}
 	}()
 	for i := range p.Stores {
-		store, err := openPayloadStore(&p.Stores[i], logger)
+		store, err := openPayloadStore(&p.Stores[i], shared, logger)
 		if err != nil {
 			return nil, fmt.Errorf("payload store %s: %w", p.Stores[i].Name, err)
 		}
@@ -229,7 +233,7 @@ func openPayloads(p *manifest.Payload, observe func(payload.Done), logger *slog.
 	return payload.New(cfg)
 }
 
-func openPayloadStore(s *manifest.PayloadStore, logger *slog.Logger) (payload.Store, error) {
+func openPayloadStore(s *manifest.PayloadStore, shared *pgdb.DB, logger *slog.Logger) (payload.Store, error) {
 	switch s.Kind {
 	case manifest.S3Payloads:
 		return s3payload.Open(s3payload.Config{
@@ -240,6 +244,8 @@ func openPayloadStore(s *manifest.PayloadStore, logger *slog.Logger) (payload.St
 		return redispayload.Open(redispayload.Config{
 			URL: s.URL, Password: s.Password.Reveal(), Prefix: s.Prefix, TTL: s.TTL, Relaxed: !s.Durable, Logger: logger,
 		})
+	case manifest.DatabasePayloads:
+		return pgpayload.New(shared), nil
 	}
 	return filepayload.Open(s.Path)
 }

@@ -114,7 +114,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	if cfg.Place, err = place(&m.Host); err != nil {
 		return err
 	}
-	if cfg.Payloads, err = openPayloads(&m.Payload, cfg.Metrics.Payload, cfg.Logger); err != nil {
+	if cfg.Payloads, err = openPayloads(&m.Payload, store.shared, cfg.Metrics.Payload, cfg.Logger); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Payloads.Close()) }()

@@ -119,6 +119,9 @@ type Store struct {
 	Dir string
 }
 
+// Postgres reports whether jobs are in a PostgreSQL, which hosts can share.
+func (s *Store) Postgres() bool { return s.Driver == "postgres" }
+
 // States says where the states of tasks are kept; the zero value = in the store.
 type States struct {
 	// Project is that of Google Firestore, and Database its database there, empty =

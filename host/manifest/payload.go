@@ -30,7 +30,7 @@ type Payload struct {
 	// OrphanAge is how old an object is that no job refers to when it is removed.
 	OrphanAge time.Duration
 	// Stores are those that can be read; the last takes what is written. The first
-	// is a folder in data, unless another one has its name.
+	// is the one that every host has, unless another one takes its place.
 	Stores []PayloadStore
 	// Keys open what they have sealed; the last seals what is written.
 	Keys []PayloadKey
@@ -38,12 +38,14 @@ type Payload struct {
 
 // Kinds of payload stores.
 const (
-	FilePayloads  = "file"
-	S3Payloads    = "s3"
-	RedisPayloads = "redis"
+	FilePayloads     = "file"
+	S3Payloads       = "s3"
+	RedisPayloads    = "redis"
+	DatabasePayloads = "database" // the PostgreSQL in which the jobs are
 )
 
-// LocalPayloads is the name of the store that every host has.
+// LocalPayloads is the name of the folder that every host has, unless its jobs are in
+// PostgreSQL: then it has that, named as its kind is.
 const LocalPayloads = "local"
 
 // PayloadStore is a section [[payload.store]].
@@ -86,14 +88,24 @@ func (r *reader) payloads(doc map[string]any, m *Manifest) {
 	table, ok := r.table(doc, nil, "payload")
 	if ok {
 		fill(r, []string{"payload"}, table, payloadFields(), &m.Payload, "store", "key")
-		m.Payload.Stores = r.payloadStores(table)
+		m.Payload.Stores = r.payloadStores(table, &m.Host.Store)
 		m.Payload.Keys = r.payloadKeys(table)
 	}
-	if !slices.ContainsFunc(m.Payload.Stores, func(s PayloadStore) bool { return s.Name == LocalPayloads }) {
-		local := defaultPayloadStore()
-		local.Name, local.Kind, local.Path = LocalPayloads, FilePayloads, filepath.Join(m.Host.Data, "payloads")
-		m.Payload.Stores = slices.Insert(m.Payload.Stores, 0, local)
+	first := m.firstPayloadStore()
+	if !slices.ContainsFunc(m.Payload.Stores, func(s PayloadStore) bool { return s.Name == first.Name || s.Kind == DatabasePayloads }) {
+		m.Payload.Stores = slices.Insert(m.Payload.Stores, 0, first)
 	}
+}
+
+// firstPayloadStore is the store that a host has without being told.
+func (m *Manifest) firstPayloadStore() PayloadStore {
+	s := defaultPayloadStore()
+	if m.Host.Store.Postgres() {
+		s.Name, s.Kind = DatabasePayloads, DatabasePayloads
+		return s
+	}
+	s.Name, s.Kind, s.Path = LocalPayloads, FilePayloads, filepath.Join(m.Host.Data, "payloads")
+	return s
 }
 
 // tables returns a list of tables in [payload].
@@ -114,7 +126,7 @@ func (r *reader) payloadTables(in map[string]any, name string, most int) []map[s
 	return tables
 }
 
-func (r *reader) payloadStores(in map[string]any) (stores []PayloadStore) {
+func (r *reader) payloadStores(in map[string]any, jobs *Store) (stores []PayloadStore) {
 	for i, table := range r.payloadTables(in, "store", MaxPayloadStores) {
 		path := []string{"payload", "store", element(i + 1)}
 		s := defaultPayloadStore()
@@ -129,6 +141,9 @@ func (r *reader) payloadStores(in map[string]any) (stores []PayloadStore) {
 		r.checkPayloadStore(path, table, &s)
 		if slices.ContainsFunc(stores, func(o PayloadStore) bool { return o.Name == s.Name }) {
 			r.faultValue(at(path, "name"), wrong("", "%s is the name of another store", text.Quote(s.Name, text.Short)))
+		}
+		if s.Kind == DatabasePayloads {
+			r.checkDatabasePayloads(at(path, "kind"), stores, jobs)
 		}
 		stores = append(stores, s)
 	}
@@ -152,6 +167,8 @@ var settingsOf = map[string]struct{ needs, has []string }{
 	FilePayloads:  {[]string{"path"}, nil},
 	S3Payloads:    {[]string{"endpoint", "bucket"}, []string{"region", "prefix", "path_style", "access_key", "secret_key"}},
 	RedisPayloads: {[]string{"url"}, []string{"password", "prefix", "ttl", "durable"}},
+	// It is where the jobs are.
+	DatabasePayloads: {},
 }
 
 // checkPayloadStore sees that a store has what its kind needs, and nothing else.
@@ -164,12 +181,27 @@ func (r *reader) checkPayloadStore(path []string, table map[string]any, s *Paylo
 	}
 	for name := range table {
 		if name != "name" && name != "kind" && !slices.Contains(settings.needs, name) && !slices.Contains(settings.has, name) {
-			r.faultKey(at(path, name), path, name+" is not a setting of kind "+s.Kind,
-				"those are "+strings.Join(slices.Concat(settings.needs, settings.has), ", "))
+			hint := "those are " + strings.Join(slices.Concat(settings.needs, settings.has), ", ")
+			if s.Kind == DatabasePayloads {
+				hint = "it has only a name"
+			}
+			r.faultKey(at(path, name), path, name+" is not a setting of kind "+s.Kind, hint)
 		}
 	}
 	if (s.AccessKey == Secret{}) != (s.SecretKey == Secret{}) {
 		r.faultKey(path, path, "access_key and secret_key go together", "set both, or neither")
+	}
+}
+
+// checkDatabasePayloads sees that there is a database for payloads, and one store in it:
+// of two, each would take the objects of the other for orphans.
+func (r *reader) checkDatabasePayloads(kind []string, before []PayloadStore, jobs *Store) {
+	switch {
+	case !jobs.Postgres():
+		r.faultValue(kind, wrong(`set host.store to "postgres://USER@HOST/DATABASE", or use "file", "s3" or "redis"`,
+			"the jobs of this host are not in PostgreSQL"))
+	case slices.ContainsFunc(before, func(s PayloadStore) bool { return s.Kind == DatabasePayloads }):
+		r.faultValue(kind, wrong("leave this one out", "another store is in the database"))
 	}
 }
 

@@ -32,13 +32,13 @@ func payloadStoreFields() []field[PayloadStore] { //nolint:revive // it is a tab
 	type f = field[PayloadStore]
 	return []f{
 		{
-			name: "name", kind: kindText, auto: "none, must be set", required: true, meaning: "What references know the store by, for as long as there are any: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or digit. `local` is the folder that every host has, unless it stands here.",
+			name: "name", kind: kindText, auto: "none, must be set", required: true, meaning: "What references know the store by, for as long as there are any: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or digit. `local` is the folder that every host has, unless it stands here; one whose jobs are in PostgreSQL has `database` instead.",
 			bind: func(_ string, s *PayloadStore) setting { return textual(&s.Name, "bucket", payloadName) },
 		},
 		{
-			name: "kind", kind: "`file`, `s3` or `redis`", auto: "none, must be set", required: true, meaning: "What it is: a folder, a bucket of a server that speaks S3, or Redis.",
+			name: "kind", kind: "`file`, `s3`, `redis` or `database`", auto: "none, must be set", required: true, meaning: "What it is: a folder, a bucket of a server that speaks S3, Redis, or the PostgreSQL in which the jobs are. `database` has no settings but `name`.",
 			bind: func(_ string, s *PayloadStore) setting {
-				return oneOf(&s.Kind, FilePayloads, S3Payloads, RedisPayloads)
+				return oneOf(&s.Kind, FilePayloads, S3Payloads, RedisPayloads, DatabasePayloads)
 			},
 		},
 		{

@@ -275,6 +275,54 @@ func TestSweepLeavesOthers(t *testing.T) {
 	})
 }
 
+// sweeper is a store in which uploads that were cut off leave something.
+type sweeper struct {
+	*payloadtest.Memory
+	sweeps atomic.Int64
+	away   atomic.Bool
+}
+
+func (s *sweeper) Sweep(context.Context) error {
+	s.sweeps.Add(1)
+	if s.away.Load() {
+		return errors.New("the store is away")
+	}
+	return nil
+}
+
+// TestSweepOfStores: what uploads have left in a store that were cut off is removed with the orphans, and soon again after
+// an error, which doesn't keep orphans from being removed.
+func TestSweepOfStores(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.put() // an orphan, as soon as its process has ended
+		store := &sweeper{Memory: b.objects}
+		store.away.Store(true)
+		set, err := payload.New(payload.Config{Stores: []payload.Named{{Name: "one", Store: store}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(49 * time.Hour)
+		k, err := object.New(t.Context(), object.Config{Set: set, Store: b.store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.run(k)()
+		synctest.Wait()
+		b.want(0)
+		time.Sleep(61 * time.Second)
+		if n := store.sweeps.Load(); n != 2 {
+			t.Errorf("%d sweeps", n)
+		}
+		store.away.Store(false)
+		time.Sleep(25 * time.Hour)
+		if n := store.sweeps.Load(); n < 4 || n > 30 {
+			t.Errorf("%d sweeps after a day", n)
+		}
+	})
+}
+
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,6 +26,7 @@ func (k *Keeper) sweep(ctx context.Context) error {
 	before := time.Now().Add(-k.cfg.OrphanAge)
 	var errs []error
 	for _, store := range k.cfg.Set.Stores() {
+		errs = append(errs, k.cfg.Set.Sweep(ctx, store))
 		n, err := k.sweepStore(ctx, store, before)
 		if n > 0 {
 			k.cfg.Logger.Info("payloads that no job refers to were removed", logkey.Payloads, store, logkey.Count, n)

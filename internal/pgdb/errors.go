@@ -62,6 +62,11 @@ func explainConnect(err error) error {
 
 // explainRead turns what a read failed for into what a caller may see. Errors of jobhost stay as they are.
 func explainRead(ctx context.Context, err error) error {
+	return explain(ctx, "read from PostgreSQL", err)
+}
+
+// explain turns what failed into what a caller may see.
+func explain(ctx context.Context, doing string, err error) error {
 	var known *jobhost.Error
 	switch {
 	case err == nil, errors.As(err, &known):
@@ -69,7 +74,7 @@ func explainRead(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "read from PostgreSQL: " + reasonOf(err)}
+	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: doing + ": " + reasonOf(err)}
 }
 
 // reasonOf is an error's text without what pgx says of the connection, which may name the user and the database. pgx

@@ -52,6 +52,7 @@ type DB struct {
 	cfg    Config
 	conn   *pgx.ConnConfig // for connections besides the pool's
 	pool   *pgxpool.Pool   // for reads
+	send   *pgxpool.Pool   // for Send
 	closed sync.Once
 }
 
@@ -80,15 +81,26 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if db.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, explainURL(err)
 	}
-	if err := db.check(ctx); err != nil {
+	pool = pool.Copy()
+	pool.MaxConns = sendConns
+	if db.send, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		db.pool.Close()
+		return nil, explainURL(err)
+	}
+	if err := db.check(ctx); err != nil {
+		db.Close()
 		return nil, err
 	}
 	return db, nil
 }
 
 // Close closes the connections. Terms have to be over.
-func (db *DB) Close() { db.closed.Do(db.pool.Close) }
+func (db *DB) Close() {
+	db.closed.Do(func() {
+		db.pool.Close()
+		db.send.Close()
+	})
+}
 
 // SQL returns a statement with the schema's name in place of "jobhost.".
 func (db *DB) SQL(text string) string {

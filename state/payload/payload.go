@@ -50,6 +50,13 @@ type Spacious interface {
 	Free() (int64, error)
 }
 
+// Sweeper is what a store may implement besides, in which uploads that were cut
+// off leave something that no list shows and that doesn't expire.
+type Sweeper interface {
+	// Sweep removes what is left of uploads that were cut off days ago.
+	Sweep(ctx context.Context) error
+}
+
 // Object is an object that is being written, by one goroutine.
 type Object interface {
 	// Write adds bytes and keeps no reference to them. After an error nothing

@@ -191,6 +191,21 @@ func (s *Set) Keys(ctx context.Context, name, after string, before time.Time, li
 	return keys, nil
 }
 
+// Sweep lets a store remove what uploads have left in it that were cut off days ago:
+// see [Sweeper].
+func (s *Set) Sweep(ctx context.Context, name string) error {
+	sweeper, ok := s.stores[name].(Sweeper)
+	if !ok {
+		return nil
+	}
+	err := sweeper.Sweep(ctx)
+	s.observe(ctx, Done{Verb: Delete, Store: name, Err: err})
+	if err != nil {
+		return fmt.Errorf("sweep payload store %s: %w", name, err)
+	}
+	return nil
+}
+
 // observe tells of what was done. Who gave up has not found an error, nor who came during a copy.
 func (s *Set) observe(ctx context.Context, d Done) {
 	if d.Err != nil && (ctx.Err() != nil || errors.Is(d.Err, ErrBusy)) {

@@ -117,7 +117,18 @@ func (b *batch) Apply(tx *pgdb.Tx) error {
 func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 	switch op := op.(type) {
 	case *record.Submit:
-		return b.submit(tx, op.Job, res)
+		if err := b.submit(tx, op.Job, res); err != nil || tx.Missed() {
+			return err
+		}
+		reason := ""
+		if res.Err != nil {
+			reason = res.Err.Error()
+		}
+		b.image.inbox.take(op.Incoming, reason)
+		return nil
+	case *record.Refuse:
+		b.image.inbox.take(op.Incoming, op.Reason)
+		return nil
 	case *record.Settle:
 		b.foresee(tx, op.Transition)
 		if err := b.settle(tx, op, res); err != nil || res.Err != nil || tx.Missed() {

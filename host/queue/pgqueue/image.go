@@ -17,6 +17,7 @@ type image struct {
 	keys       keyRows
 	schedules  scheduleRows
 	workflows  workflowRows
+	inbox      inboxRows
 	companions []Companion
 
 	parts []pgdb.Member // all of the above that keep rows
@@ -30,7 +31,8 @@ func newImage(db *pgdb.DB) *image {
 	im.keys.init(db)
 	im.schedules.init(db)
 	im.workflows.init(db)
-	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.letters, &im.keys, &im.schedules, &im.workflows}
+	im.inbox.init(db)
+	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.letters, &im.keys, &im.schedules, &im.workflows, &im.inbox}
 	return im
 }
 

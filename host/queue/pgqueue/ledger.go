@@ -41,9 +41,6 @@ type span struct{ block, low, high int64 }
 // blockOf returns the block of a key.
 func blockOf(key int64) int64 { return key >> 10 }
 
-// blockEnd returns the first key after a block.
-func blockEnd(block int64) int64 { return (block + 1) << 10 }
-
 func newLedger(db *pgdb.DB) ledger {
 	return ledger{
 		db: db, workers: map[string]int64{}, names: map[int64]string{}, evicting: map[int64]int64{},

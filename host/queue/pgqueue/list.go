@@ -18,12 +18,15 @@ func (s *Store) Jobs(ctx context.Context, q record.ListQuery) (jobs []record.Job
 	}
 	err = s.db.Read(ctx, func(r *pgdb.Session) error {
 		jobs = nil
-		if q.Keys != nil {
+		switch {
+		case q.Keys != nil:
 			jobs, err = byKeys(r, &q)
-			return err
+		case parts(&q) > 1:
+			jobs, err = bySearch(r, &q)
+		default:
+			sql, args := pageSQL(&q)
+			jobs, err = readJobs(r, sql+selectPage, args)
 		}
-		sql, args := pageSQL(&q)
-		jobs, err = readJobs(r, sql+selectPage, args)
 		return err
 	})
 	if err != nil {

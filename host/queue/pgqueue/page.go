@@ -25,11 +25,11 @@ const (
 	WHERE n>0 AND (@worker::text='' OR name=@worker) AND (@status::smallint<0 OR status=@status)),
 `
 	// pageStart begins below the end of a job: @below may lie within one, and streams of tasks read up to it. till is
-	// that bound, n the number of jobs that were found, and tops are the highest jobs of the streams.
-	pageStart = `page(job, till, n, tops) AS (
-	SELECT 0::bigint, coalesce((SELECT seq+tasks FROM jobhost.job WHERE seq<@below ORDER BY seq DESC LIMIT 1), 0), 0::bigint, '{}'::bigint[]
+	// that bound, n is the number of jobs that were found, and tops are the highest jobs of the streams.
+	pageStart = `page(job, till, step, n, tops) AS (
+	SELECT 0::bigint, coalesce((SELECT seq+tasks FROM jobhost.job WHERE seq<@below ORDER BY seq DESC LIMIT 1), 0), 0::bigint, 0::bigint, '{}'::bigint[]
 	UNION ALL
-	SELECT CASE WHEN hit THEN low ELSE 0 END, CASE WHEN low=high THEN low ELSE low+tasks END, n+hit::int, part.tops
+	SELECT CASE WHEN hit THEN low ELSE 0 END, CASE WHEN low=high THEN low ELSE low+tasks END, step+1, n+hit::int, part.tops
 	FROM page`
 	// pageBlocks goes on with the next block of keys that may have jobs of the times asked for. Without a time, all do.
 	pageBlocks = `
@@ -55,7 +55,7 @@ const (
 	CROSS JOIN LATERAL (SELECT min(coalesce(top, 0)) AS low, max(top) AS high FROM (%s) t(top)) found
 	CROSS JOIN LATERAL (
 		SELECT tasks, low=high AND created_at>=@after AND created_at<@before AS hit FROM jobhost.job WHERE seq=low OFFSET 0) job
-	WHERE n<@limit)`
+	WHERE n<@limit AND step<@steps)`
 	pageOfKeys = `WITH page(job) AS (SELECT unnest(@keys::bigint[]))`
 )
 
@@ -77,7 +77,7 @@ const (
 func pageSQL(q *record.ListQuery) (string, pgx.NamedArgs) {
 	args := pgx.NamedArgs{
 		"worker": q.Worker, "status": int16(-1), "parent": q.Parent,
-		"after": int64(math.MinInt64), "before": int64(math.MaxInt64), "below": int64(math.MaxInt64), "limit": q.Limit,
+		"steps": int64(math.MaxInt64), "after": int64(math.MinInt64), "before": int64(math.MaxInt64), "below": int64(math.MaxInt64), "limit": q.Limit,
 	}
 	streams, times, tasks := "", pageAnyTime, pageNoTasks
 	var tops []string

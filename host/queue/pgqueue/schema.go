@@ -9,6 +9,7 @@ func Schemas() []pgdb.Schema {
 		{Name: "effects", Steps: []string{effectsSchema}},
 		{Name: "schedule", Steps: []string{scheduleSchema}},
 		{Name: "workflow", Steps: []string{workflowSchema}},
+		{Name: "inbox", Steps: []string{inboxSchema}},
 	}
 }
 

@@ -21,9 +21,13 @@ type Store struct {
 	term   *pgdb.Term
 	writer *pgdb.Writer
 	image  *image
+	inbox  inboxCursor
 }
 
-var _ record.Store = (*Store)(nil)
+var (
+	_ record.Store = (*Store)(nil)
+	_ record.Inbox = (*Store)(nil)
+)
 
 // Companion keeps something of jobs in tables of its own, in the same database. The writer calls its methods, within a
 // commit.

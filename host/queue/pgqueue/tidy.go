@@ -7,7 +7,7 @@ import (
 
 const (
 	// tidyLooks is about how many jobs one operation looks at, which costs it some milliseconds.
-	tidyLooks = 4096
+	tidyLooks = 2048
 	// tidyBlocks is how many blocks are looked at together at most: as many as hold so many jobs.
 	tidyBlocks = tidyLooks >> 10
 )

@@ -97,7 +97,12 @@ type Added struct {
 // conflict when the id is taken by a job with another digest: see [TakenID]; or
 // its Ref by another job: see [ErrRefTaken];
 // exhausted when its parent has [jobhost.MaxChildren] jobs: see [ErrChildren].
-type Submit struct{ Job *JobSpec }
+type Submit struct {
+	Job *JobSpec
+	// Incoming is the number of the job in the store's [Inbox], from which it is removed with this, also
+	// when the submit is refused; 0 = it was not there.
+	Incoming int64
+}
 
 // Settle ends an attempt. It is refused with [ErrFenced] unless Token is that
 // of the current lease, and applied at most once. With effects that can't be

@@ -239,6 +239,31 @@ func (s *Server) Exec(t testing.TB, statements ...string) {
 	}
 }
 
+// Query returns the rows of a query as texts, as the superuser.
+func (s *Server) Query(t testing.TB, sql string) (list [][]string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var row []string
+		for _, value := range rows.RawValues() {
+			row = append(row, string(value))
+		}
+		list = append(list, row)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 // Schema returns the name of a schema that isn't there yet, and is dropped with the test.
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()

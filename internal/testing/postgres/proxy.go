@@ -17,6 +17,7 @@ type Proxy struct {
 
 	// after is how many bytes still pass in a direction before all connections are cut; below zero = any number.
 	after [2]atomic.Int64
+	every [2]atomic.Int64 // what after is set to when connections were cut
 
 	mu    sync.Mutex // protects the rest
 	conns map[net.Conn]struct{}
@@ -43,10 +44,10 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	}
 	p := &Proxy{target: target, listener: l, conns: map[net.Conn]struct{}{}}
 	p.flows = sync.NewCond(&p.mu)
-	p.after[ToServer].Store(-1)
-	p.after[ToClient].Store(-1)
+	p.CutEvery(ToServer, -1)
+	p.CutEvery(ToClient, -1)
 	p.done.Go(p.accept)
-	t.Cleanup(p.close)
+	t.Cleanup(p.Close)
 	return p
 }
 
@@ -135,8 +136,9 @@ func (p *Proxy) drop(conns ...net.Conn) {
 
 // Cut closes all connections that there are, and lets new ones pass.
 func (p *Proxy) Cut() {
-	p.after[ToServer].Store(-1)
-	p.after[ToClient].Store(-1)
+	for way := range p.after {
+		p.after[way].Store(p.every[way].Load())
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
@@ -146,6 +148,12 @@ func (p *Proxy) Cut() {
 
 // CutAfter cuts all connections once so many more bytes have gone in a direction.
 func (p *Proxy) CutAfter(way Direction, bytes int64) { p.after[way].Store(bytes) }
+
+// CutEvery cuts all connections each time so many bytes have gone in a direction; below zero = not any more.
+func (p *Proxy) CutEvery(way Direction, bytes int64) {
+	p.every[way].Store(bytes)
+	p.after[way].Store(bytes)
+}
 
 // Stall makes a direction a hole, in which bytes wait and nobody is told; Flow ends it.
 func (p *Proxy) Stall(way Direction) {
@@ -162,7 +170,8 @@ func (p *Proxy) Flow() {
 	p.flows.Broadcast()
 }
 
-func (p *Proxy) close() {
+// Close closes all connections, and refuses new ones.
+func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.ended = true
 	for c := range p.conns {

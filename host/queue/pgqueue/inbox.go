@@ -1,0 +1,164 @@
+package pgqueue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// inboxSchema lets programs submit jobs in transactions of their own. Their role needs USAGE on the schema and nothing
+// else: the functions have the rights of the tables' owner. refused holds for a week what could not be submitted.
+const inboxSchema = `
+CREATE TABLE jobhost.inbox (
+	n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id      text COLLATE "C" NOT NULL,
+	body    jsonb NOT NULL CHECK (jsonb_typeof(body)='object' AND octet_length(body::text)<=65536),
+	payload bytea NOT NULL CHECK (octet_length(payload)<=16777216)
+);
+CREATE TABLE jobhost.refused (
+	n          bigint PRIMARY KEY,
+	id         text COLLATE "C" NOT NULL,
+	worker     text NOT NULL,
+	reason     text NOT NULL,
+	refused_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE FUNCTION jobhost.submit(worker text, payload bytea, options jsonb DEFAULT '{}') RETURNS text
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	WITH named AS (SELECT coalesce(options->>'id', gen_random_uuid()::text) AS id)
+	INSERT INTO jobhost.inbox (id, body, payload)
+	SELECT id, options || jsonb_build_object('id', id, 'worker', worker), payload FROM named RETURNING id
+$$;
+CREATE FUNCTION jobhost.submit(worker text, payload text, options jsonb DEFAULT '{}') RETURNS text
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	SELECT jobhost.submit(worker, convert_to(payload, 'UTF8'), options)
+$$;
+CREATE FUNCTION jobhost.submit(worker text, payload jsonb, options jsonb DEFAULT '{}') RETURNS text
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	SELECT jobhost.submit(worker, convert_to(payload::text, 'UTF8'), '{"content_type": "application/json"}' || options)
+$$`
+
+// inboxRows are jobs that leave the inbox. It is a [pgdb.Member].
+type inboxRows struct {
+	db      *pgdb.DB
+	numbers []int64   // of all that leave it, and were not flushed
+	refused []refusal // those of them that could not be submitted
+}
+
+type refusal struct {
+	number int64
+	reason string
+}
+
+func (r *inboxRows) init(db *pgdb.DB) { r.db = db }
+
+// take removes a job from the inbox; an empty reason = it is submitted.
+func (r *inboxRows) take(number int64, reason string) {
+	if number == 0 {
+		return
+	}
+	r.numbers = append(r.numbers, number)
+	if reason != "" {
+		r.refused = append(r.refused, refusal{number, clean(reason)})
+	}
+}
+
+// clean makes a text one that the database takes.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Read implements [pgdb.Member].
+func (r *inboxRows) Read(*pgx.Batch) {}
+
+// Flush implements [pgdb.Member].
+func (r *inboxRows) Flush(b *pgx.Batch) error {
+	if len(r.refused) > 0 {
+		b.Queue(r.db.SQL("DELETE FROM jobhost.refused WHERE refused_at<now()-interval '7 days'"))
+		b.Queue(r.db.SQL(`INSERT INTO jobhost.refused (n, id, worker, reason)
+			SELECT t.n, i.id, coalesce(i.body->>'worker', ''), t.reason FROM unnest($1::bigint[], $2::text[]) AS t(n, reason)
+			JOIN jobhost.inbox i ON i.n=t.n ON CONFLICT DO NOTHING`),
+			column(r.refused, func(r *refusal) int64 { return r.number }), column(r.refused, func(r *refusal) string { return r.reason }))
+	}
+	if len(r.numbers) > 0 {
+		b.Queue(r.db.SQL("DELETE FROM jobhost.inbox WHERE n=ANY($1)"), r.numbers)
+	}
+	return nil
+}
+
+// Flushed implements [pgdb.Member].
+func (r *inboxRows) Flushed() { r.numbers, r.refused = r.numbers[:0], r.refused[:0] }
+
+// AfterCommit implements [pgdb.Member].
+func (r *inboxRows) AfterCommit() { r.Flushed() }
+
+// AfterRollback implements [pgdb.Member].
+func (r *inboxRows) AfterRollback() { r.Flushed() }
+
+// Bounds of a look into the inbox.
+const (
+	inboxBytes = 8 << 20
+	// inboxOverlap is how far a look goes back behind what was seen: transactions commit in another order than they
+	// draw numbers. Once in a while all is looked at; each look would be slow while an old snapshot keeps the rows
+	// that have left.
+	inboxOverlap = 10_000
+	inboxWhole   = time.Second
+)
+
+// inboxCursor is where a look into the inbox begins.
+type inboxCursor struct {
+	mu    sync.Mutex
+	seen  int64
+	whole time.Time // when all was looked at last
+}
+
+func (c *inboxCursor) from() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.whole) >= inboxWhole {
+		c.whole = time.Now()
+		return 0
+	}
+	return max(c.seen-inboxOverlap, 0)
+}
+
+func (c *inboxCursor) saw(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = max(c.seen, n)
+}
+
+// Incoming implements [record.Inbox].
+func (s *Store) Incoming(ctx context.Context, limit int) (jobs []record.Incoming, err error) {
+	err = s.db.Ask(ctx, func(b *pgx.Batch) {
+		jobs = nil
+		b.Queue(s.db.SQL(`SELECT n, id, body::text, payload FROM (
+				SELECT n, id, body, payload, sum(octet_length(payload)) OVER (ORDER BY n)-octet_length(payload) AS before
+				FROM (SELECT * FROM jobhost.inbox WHERE n>$1 ORDER BY n LIMIT $2) AS first) AS small WHERE before<$3 ORDER BY n`),
+			s.inbox.from(), limit, inboxBytes).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var in record.Incoming
+				var body string
+				if err := rows.Scan(&in.Number, &in.ID, &body, &in.Payload); err != nil {
+					return err
+				}
+				in.Body = []byte(body)
+				jobs = append(jobs, in)
+			}
+			return rows.Err()
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the inbox: %w", err)
+	}
+	if len(jobs) > 0 {
+		s.inbox.saw(jobs[len(jobs)-1].Number)
+	}
+	return jobs, nil
+}

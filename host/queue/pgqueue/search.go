@@ -1,0 +1,106 @@
+package pgqueue
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// A search for what several indexes agree on goes down the keys in two ways. Steps of the recursive query skip long
+// stretches without a match, but each of them costs as much as a hundred entries that are read in a row: two indexes
+// whose jobs alternate and never agree would take a step for each job. So after some steps the next stretch of keys is
+// read from all indexes as a whole.
+const (
+	searchSteps   = 200
+	searchStretch = 50_000
+)
+
+// parts returns how many things are asked for, each of which an index knows.
+func parts(q *record.ListQuery) int {
+	n := len(q.Labels)
+	if q.Parent != "" {
+		n++
+	}
+	if q.Worker != "" || q.Status != nil {
+		n++
+	}
+	return n
+}
+
+// bySearch returns the jobs that have several things that are asked for.
+func bySearch(r *pgdb.Session, q *record.ListQuery) ([]record.JobRecord, error) {
+	var keys []int64
+	rest := *q
+	for {
+		till, err := walk(r, &rest, &keys)
+		if err != nil {
+			return nil, err
+		}
+		if till == 0 || len(keys) == q.Limit {
+			break
+		}
+		first := max(0, till-searchStretch)
+		rest.Limit = q.Limit - len(keys)
+		if err := sweep(r, &rest, first, till, &keys); err != nil {
+			return nil, err
+		}
+		if first == 0 || len(keys) == q.Limit {
+			break
+		}
+		rest.Limit, rest.Below = q.Limit-len(keys), record.Key(first)
+	}
+	return readJobs(r, pageOfKeys+selectPage, pgx.NamedArgs{"keys": keys})
+}
+
+// walk adds the keys that some steps find. It returns where to go on, 0 = there are no more.
+func walk(r *pgdb.Session, q *record.ListQuery, keys *[]int64) (till int64, err error) {
+	sql, args := pageSQL(q)
+	args["steps"] = int64(searchSteps)
+	var job, bound, step int64
+	err = r.Each([]any{&job, &bound, &step}, func() error {
+		if job > 0 {
+			*keys = append(*keys, job)
+		}
+		if step == searchSteps {
+			till = bound
+		}
+		return nil
+	}, sql+" SELECT job, till, step FROM page ORDER BY step", args)
+	return till, err
+}
+
+// What a stretch of keys has of everything asked for. Each job is in each of them once.
+const (
+	sweepTasks = `SELECT DISTINCT job FROM jobhost.task JOIN stream ON stream.worker=task.worker AND stream.status=task.status
+		WHERE seq>=@first AND seq<@till AND job>=@first`
+	sweepLabels = `SELECT job FROM jobhost.label JOIN unnest(@names::text[], @values::text[]) AS l(name, value) ON label.name=l.name AND label.value=l.value
+		WHERE job>=@first AND job<@till`
+	sweepChildren = `SELECT job FROM jobhost.child WHERE parent=@parent AND job>=@first AND job<@till`
+	sweepEnd      = `) t GROUP BY job HAVING count(*)=@parts) t
+	WHERE EXISTS(SELECT FROM jobhost.job WHERE seq=t.job AND created_at>=@after AND created_at<@before) ORDER BY job DESC LIMIT @limit`
+)
+
+// sweep adds the keys of a stretch, highest first.
+func sweep(r *pgdb.Session, q *record.ListQuery, first, till int64, keys *[]int64) error {
+	_, args := pageSQL(q)
+	args["first"], args["till"], args["parts"] = first, till, parts(q)
+	var from []string
+	with := ""
+	if q.Worker != "" || q.Status != nil {
+		with, from = "WITH "+strings.TrimSuffix(strings.TrimSpace(pageStreams), ",")+" ", append(from, sweepTasks)
+	}
+	if len(q.Labels) > 0 {
+		from = append(from, sweepLabels)
+	}
+	if q.Parent != "" {
+		from = append(from, sweepChildren)
+	}
+	var job int64
+	return r.Each([]any{&job}, func() error {
+		*keys = append(*keys, job)
+		return nil
+	}, with+"SELECT job FROM (SELECT job FROM ("+strings.Join(from, " UNION ALL ")+sweepEnd, args)
+}
