@@ -151,7 +151,11 @@ func (p *term) end(t testing.TB) {
 
 func openPostgres(t testing.TB) opened {
 	t.Helper()
-	server := postgres.Shared(t)
+	return openServer(t, postgres.Shared(t))
+}
+
+func openServer(t testing.TB, server *postgres.Server) opened {
+	t.Helper()
 	schema := server.Schema(t)
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
 		URL: server.URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),

@@ -35,35 +35,52 @@ func (s *store) Close() error {
 	return err
 }
 
-// open returns the store of a new term in a schema, which is closed with the test.
-func open(t testing.TB, url, schema string) *store {
+// connect opens a database, which the store closes.
+func connect(t testing.TB, url, schema, host string) *pgdb.DB {
 	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
-		URL: url, Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
+		URL: url, Schema: schema, Host: host, Address: host + ":7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+// open returns the store of a new term in a schema, which is closed with the test.
+func open(t testing.TB, url, schema string) *store {
+	t.Helper()
+	db := connect(t, url, schema, "a")
 	if err := db.Migrate(t.Context(), pgstate.Schemas()); err != nil {
 		t.Fatal(err)
 	}
-	s := &store{url: url, schema: schema}
-	if s.term, err = db.Acquire(t.Context()); err != nil {
+	term, err := db.Acquire(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if s.writer, err = s.term.NewWriter(t.Context()); err != nil {
+	s := lead(t, db, term)
+	s.url, s.schema = url, schema
+	return s
+}
+
+// lead returns the store of a term, which is closed with the test.
+func lead(t testing.TB, db *pgdb.DB, term *pgdb.Term) *store {
+	t.Helper()
+	w, err := term.NewWriter(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Store, err = pgstate.New(t.Context(), db, s.term, s.writer); err != nil {
+	q, err := pgstate.New(t.Context(), db, term, w)
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.end = func() {
-		s.writer.Close()
-		if err := s.term.Release(context.Background()); err != nil {
+	s := &store{Store: q, writer: w, term: term, end: func() {
+		w.Close()
+		if err := term.Release(context.Background()); err != nil {
 			t.Error(err)
 		}
 		db.Close()
-	}
+	}}
 	t.Cleanup(func() { _ = s.Close() }) // which never fails
 	return s
 }

@@ -3,14 +3,13 @@ package sqlitestate_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/sqlitestate"
+	"github.com/jobhost/jobhost/state/statetest"
 )
 
 // spoiler is a change that fails, so that all others in its transaction are made
@@ -38,9 +37,7 @@ func (c *remover) Apply(tx *sqlitedb.Tx) error {
 	return errors.New("spoiled")
 }
 
-// TestHammer lets many follow, set, mark and delete a few jobs, while transactions
-// are undone. No follower may be left with states that are gone, nor without those that
-// are there, nor write for a job through what followed it before it was deleted.
+// TestHammer removes jobs while they are followed and written, on disk and in memory.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"memory", "file"} {
@@ -59,179 +56,38 @@ func TestHammer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := &hammer{T: t, db: db, store: store}
-			for _, h.removes = range []bool{true, false} {
-				var wg sync.WaitGroup
-				for seed := range uint64(8) {
-					wg.Go(func() { h.run(rand.New(rand.NewPCG(seed, 5))) })
-				}
-				wg.Wait()
-				if h.removes {
-					h.unmark()
-				}
-			}
-			h.check()
+			statetest.Removals{
+				Store: store,
+				Spoil: func() {
+					c := &spoiler{make(chan error, 1)}
+					db.Write(c)
+					<-c.done
+				},
+				Remove: func(id string, fail bool) error {
+					c := &remover{store, id, fail, make(chan error, 1)}
+					db.Write(c)
+					return <-c.done
+				},
+				Orphans: func() int64 { return orphans(t, db) },
+			}.Hammer(t)
 		})
 	}
 }
 
-type hammer struct {
-	*testing.T
-	db      *sqlitedb.DB
-	store   *sqlitestate.Store
-	removes bool
-
-	mu       sync.Mutex // protects watchers
-	watchers []follower
-}
-
-// follower is who follows to the end.
-type follower struct {
-	*watcher
-	job state.Job
-	src state.Source
-}
-
-func (h *hammer) run(rng *rand.Rand) {
-	for range 100 {
-		j := state.Job{ID: fmt.Sprint("job", rng.IntN(2)), Run: []string{"", "r"}[rng.IntN(2)]}
-		w := watch()
-		src, err := h.store.Open(h.Context(), j, 4, w)
-		if err != nil {
-			if jobhost.CodeOf(err) != jobhost.CodeConflict {
-				h.Errorf("open: %v", err)
-			}
-			if h.removes {
-				h.remove(rng, j, nil)
-			}
-			continue
-		}
-		for range rng.IntN(6) {
-			asked := state.State{TaskID: rng.IntN(4), Tag: "x", Status: rng.Int32(), SchemaVersion: 1}
-			s, err := src.Set(h.Context(), asked)
-			if errors.Is(err, state.ErrDeleted) {
-				break
-			}
-			if err != nil {
-				h.Errorf("set: %v", err)
-			}
-			if w.end() == nil && w.get(s.TaskID, s.Tag).Version < s.Version {
-				if w.end() == nil {
-					h.Errorf("version %d was set, and not told", s.Version)
-				}
-			}
-		}
-		switch n := rng.IntN(8); {
-		case n == 0 && h.removes:
-			h.remove(rng, j, src)
-		case n == 1:
-			c := &spoiler{make(chan error, 1)}
-			h.db.Write(c)
-			<-c.done
-		}
-		if rng.IntN(4) > 0 {
-			_ = src.Close()
-			continue
-		}
-		h.mu.Lock()
-		h.watchers = append(h.watchers, follower{w, j, src})
-		h.mu.Unlock()
-	}
-}
-
-// remove removes a job that a source follows, if there is one.
-func (h *hammer) remove(rng *rand.Rand, j state.Job, src state.Source) {
-	var err error
-	switch rng.IntN(4) {
-	case 0:
-		err = h.store.Mark(h.Context(), j)
-	case 1:
-		err = h.store.Delete(h.Context(), j)
-	default:
-		c := &remover{h.store, j.ID, rng.IntN(2) == 0, make(chan error, 1)}
-		h.db.Write(c)
-		if err = <-c.done; c.fail {
-			if err == nil {
-				h.Error("a spoiled change was made")
-			}
-			return
-		}
-	}
-	if err != nil && !isNotFound(err) {
-		h.Errorf("remove: %v", err)
-	}
-	if src == nil {
-		return
-	}
-	if s, err := src.Set(h.Context(), state.State{Tag: "x", SchemaVersion: 1}); !errors.Is(err, state.ErrDeleted) {
-		h.Errorf("set after removal: %+v, %v", s, err)
-	}
-}
-
-// unmark deletes what is marked.
-func (h *hammer) unmark() {
-	list, err := h.store.Jobs(h.Context(), "", 100)
-	if err != nil {
-		h.Fatal(err)
-	}
-	for _, info := range list {
-		if !info.DeletedAt.IsZero() {
-			if err := h.store.Delete(h.Context(), info.Job); err != nil {
-				h.Error(err)
-			}
-		}
-	}
-}
-
-// check sees that those who still follow know what is there.
-func (h *hammer) check() {
-	ended := 0
-	for _, f := range h.watchers {
-		f.check(h)
-		if f.end() != nil {
-			ended++
-			continue
-		}
-		w := watch()
-		src, err := h.store.Open(h.Context(), f.job, 0, w)
-		if err != nil {
-			h.Errorf("%s is followed, and can't be opened: %v", f.job.Key(), err)
-			continue
-		}
-		if got, want := fmt.Sprint(f.states), fmt.Sprint(w.states); got != want {
-			h.Errorf("a follower knows\n%s, but there is\n%s", got, want)
-		}
-		_, _ = src.Close(), f.src.Close()
-	}
-	if ended == 0 || ended == len(h.watchers) {
-		h.Errorf("%d of %d followers saw the end", ended, len(h.watchers))
-	}
-	list, err := h.store.Jobs(h.Context(), "", 100)
-	if err != nil {
-		h.Fatal(err)
-	}
-	for _, info := range list {
-		w := watch()
-		follow(h, h.store, info.Job, 0, w)
-		if len(w.states) != info.States {
-			h.Errorf("%s has %d states, and says %d", info.Key(), len(w.states), info.States)
-		}
-	}
-	h.orphans()
-}
-
-// orphans sees that no state is left without its job.
-func (h *hammer) orphans() {
-	err := h.db.Read(h.Context(), func(r *sqlitedb.Reader) error {
+// orphans counts the states that are left without their job.
+func orphans(t *testing.T, db *sqlitedb.DB) (n int64) {
+	t.Helper()
+	err := db.Read(t.Context(), func(r *sqlitedb.Reader) error {
 		s := r.Stmt("SELECT count(*) FROM state WHERE job NOT IN (SELECT id FROM state_job)")
-		if s.Step() && s.ColInt(0) > 0 {
-			h.Errorf("%d states are without a job", s.ColInt(0))
+		if s.Step() {
+			n = s.ColInt(0)
 		}
 		return s.Done()
 	})
 	if err != nil {
-		h.Error(err)
+		t.Error(err)
 	}
+	return n
 }
 
 // ending is a feed that waits for its end.

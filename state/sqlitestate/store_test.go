@@ -62,67 +62,6 @@ func each(t *testing.T, test func(t *testing.T, store *sqlitestate.Store)) {
 	})
 }
 
-// watcher is a feed that checks that what it gets makes sense.
-type watcher struct {
-	mu     sync.Mutex // protects the fields below
-	states map[string]state.State
-	ended  error
-	faults []string
-}
-
-func watch() *watcher { return &watcher{states: map[string]state.State{}} }
-
-func keyOf(s state.State) string { return fmt.Sprint(s.TaskID, "/", s.Tag) }
-
-// Put implements [state.Feed].
-func (w *watcher) Put(states ...state.State) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended != nil && len(states) > 0 {
-		w.faults = append(w.faults, "told of states after the end")
-	}
-	for _, s := range states {
-		last := w.states[keyOf(s)]
-		if s.Version > last.Version {
-			w.states[keyOf(s)] = s
-		}
-		if s.Version == last.Version && (s.EventID != last.EventID || s.Status != last.Status) {
-			w.faults = append(w.faults, fmt.Sprintf("%+v and %+v have one version", s, last))
-		}
-	}
-}
-
-// End implements [state.Feed].
-func (w *watcher) End(reason error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended != nil {
-		w.faults = append(w.faults, "ended twice")
-	}
-	w.ended = reason
-}
-
-func (w *watcher) get(task int, tag string) state.State {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.states[keyOf(state.State{TaskID: task, Tag: tag})]
-}
-
-func (w *watcher) end() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ended
-}
-
-func (w *watcher) check(tb testing.TB) {
-	tb.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, fault := range w.faults {
-		tb.Error(fault)
-	}
-}
-
 func mustSet(tb testing.TB, src state.Source, task int, tag string, status int32) state.State {
 	tb.Helper()
 	s, err := src.Set(tb.Context(), state.State{TaskID: task, Tag: tag, Status: status, SchemaVersion: 1})
@@ -138,7 +77,7 @@ var job = state.Job{ID: "a"}
 
 func TestStateIsAsItWasSet(t *testing.T) {
 	each(t, func(t *testing.T, store *sqlitestate.Store) {
-		w := watch()
+		w := statetest.Watch()
 		src := follow(t, store, job, 3, w)
 		asked := state.State{
 			JobID: "a", TaskID: 2, Tag: "_run", Status: -1, Message: "🔴 two\nlines", EventID: "e1",
@@ -151,9 +90,9 @@ func TestStateIsAsItWasSet(t *testing.T) {
 		if got.Version != 1 || time.Since(got.Timestamp) > time.Minute || got.Timestamp.Nanosecond()%1000 != 0 {
 			t.Errorf("version %d at %v", got.Version, got.Timestamp)
 		}
-		again := watch()
+		again := statetest.Watch()
 		follow(t, store, job, 0, again)
-		for name, s := range map[string]state.State{"returned": got, "told": w.get(2, "_run"), "replayed": again.get(2, "_run")} {
+		for name, s := range map[string]state.State{"returned": got, "told": w.Get(2, "_run"), "replayed": again.Get(2, "_run")} {
 			if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", got) {
 				t.Errorf("%s: %+v, want %+v", name, s, got)
 			}
@@ -172,19 +111,19 @@ func TestStateIsAsItWasSet(t *testing.T) {
 		if err != nil || s.Version != 2 || s.EventID == "" || s.Message != "" || s.Payload != nil || s.Timestamp.Before(got.Timestamp) {
 			t.Errorf("the next one: %+v, %v", s, err)
 		}
-		w.check(t)
+		w.Check(t)
 	})
 }
 
 func TestSums(t *testing.T) {
 	each(t, func(t *testing.T, store *sqlitestate.Store) {
 		for _, key := range []string{"b", "a~2", "a", "a-b"} {
-			src := follow(t, store, state.ParseKey(key), 3, watch())
+			src := follow(t, store, state.ParseKey(key), 3, statetest.Watch())
 			mustSet(t, src, 0, "x", 1)
 			mustSet(t, src, 0, "x", 2)
 			mustSet(t, src, 1, "x", 1)
 		}
-		follow(t, store, state.Job{ID: "unmade"}, 3, watch())
+		follow(t, store, state.Job{ID: "unmade"}, 3, statetest.Watch())
 		if err := store.Mark(t.Context(), state.Job{ID: "a", Run: "2"}); err != nil {
 			t.Fatal(err)
 		}
@@ -213,16 +152,16 @@ func TestSums(t *testing.T) {
 
 func TestNumberOfTasks(t *testing.T) {
 	each(t, func(t *testing.T, store *sqlitestate.Store) {
-		if _, err := store.Open(t.Context(), job, 0, watch()); !isNotFound(err) {
+		if _, err := store.Open(t.Context(), job, 0, statetest.Watch()); !isNotFound(err) {
 			t.Errorf("a job that isn't there: %v", err)
 		}
-		first := follow(t, store, job, 3, watch())
-		if n := follow(t, store, job, 5, watch()).Tasks(); n != 3 {
+		first := follow(t, store, job, 3, statetest.Watch())
+		if n := follow(t, store, job, 5, statetest.Watch()).Tasks(); n != 3 {
 			t.Errorf("another one has %d tasks", n)
 		}
 		mustSet(t, first, 2, "x", 1)
 		_ = first.Close()
-		if n := follow(t, store, job, 7, watch()).Tasks(); n != 3 {
+		if n := follow(t, store, job, 7, statetest.Watch()).Tasks(); n != 3 {
 			t.Errorf("the job has %d tasks", n)
 		}
 	})
@@ -240,7 +179,7 @@ func TestDeleteEndsLife(t *testing.T) {
 					if err := remove(store, t.Context(), job); !isNotFound(err) {
 						t.Errorf("a job that isn't there: %v", err)
 					}
-					w := watch()
+					w := statetest.Watch()
 					src := follow(t, store, job, 3, w)
 					if written {
 						mustSet(t, src, 0, "x", 1)
@@ -249,14 +188,14 @@ func TestDeleteEndsLife(t *testing.T) {
 					if err := remove(store, t.Context(), job); err != nil {
 						t.Fatal(err)
 					}
-					if !errors.Is(w.end(), state.ErrDeleted) {
-						t.Errorf("ended with %v", w.end())
+					if !errors.Is(w.Ended(), state.ErrDeleted) {
+						t.Errorf("ended with %v", w.Ended())
 					}
 					if _, err := src.Set(t.Context(), state.State{Tag: "x", SchemaVersion: 1}); !errors.Is(err, state.ErrDeleted) {
 						t.Errorf("set: %v", err)
 					}
 					if name == "mark" {
-						if _, err := store.Open(t.Context(), job, 3, watch()); jobhost.CodeOf(err) != jobhost.CodeConflict {
+						if _, err := store.Open(t.Context(), job, 3, statetest.Watch()); jobhost.CodeOf(err) != jobhost.CodeConflict {
 							t.Errorf("open: %v", err)
 						}
 						if err := store.Mark(t.Context(), job); err != nil {
@@ -269,14 +208,14 @@ func TestDeleteEndsLife(t *testing.T) {
 					if list, err := store.Jobs(t.Context(), "", 10); err != nil || len(list) > 0 {
 						t.Error(list, err)
 					}
-					fresh := watch()
-					if got := mustSet(t, follow(t, store, job, 2, fresh), 0, "x", 1); got.Version != 1 || len(fresh.states) != 1 {
-						t.Error(got, fresh.states)
+					fresh := statetest.Watch()
+					if got := mustSet(t, follow(t, store, job, 2, fresh), 0, "x", 1); got.Version != 1 || len(fresh.States()) != 1 {
+						t.Error(got, fresh.States())
 					}
 					if _, err := src.Set(t.Context(), state.State{Tag: "x", SchemaVersion: 1}); !errors.Is(err, state.ErrDeleted) {
 						t.Errorf("set in the next life: %v", err)
 					}
-					w.check(t)
+					w.Check(t)
 				})
 			})
 		}
@@ -285,7 +224,7 @@ func TestDeleteEndsLife(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	each(t, func(t *testing.T, store *sqlitestate.Store) {
-		w, left := watch(), watch()
+		w, left := statetest.Watch(), statetest.Watch()
 		src := follow(t, store, job, 3, w)
 		gone := follow(t, store, job, 3, left)
 		_ = gone.Close()
@@ -298,11 +237,11 @@ func TestClose(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !errors.Is(w.end(), state.ErrClosed) || left.end() != nil || len(left.states) != 0 {
-			t.Error(w.end(), left.end(), left.states)
+		if !errors.Is(w.Ended(), state.ErrClosed) || left.Ended() != nil || len(left.States()) != 0 {
+			t.Error(w.Ended(), left.Ended(), left.States())
 		}
 		_, errSet := src.Set(t.Context(), state.State{Tag: "x"})
-		_, errOpen := store.Open(t.Context(), job, 3, watch())
+		_, errOpen := store.Open(t.Context(), job, 3, statetest.Watch())
 		_, errJobs := store.Jobs(t.Context(), "", 1)
 		for _, err := range []error{errSet, errOpen, errJobs, store.Delete(t.Context(), job), store.Mark(t.Context(), job)} {
 			if !errors.Is(err, state.ErrClosed) {
@@ -318,12 +257,12 @@ func TestReopen(t *testing.T) {
 	var last state.State
 	for n := range 3 {
 		store := open(t, sqlitestate.Options{Dir: dir})
-		w := watch()
+		w := statetest.Watch()
 		src := follow(t, store, job, 3, w)
-		if got := w.get(1, "x"); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", last) {
+		if got := w.Get(1, "x"); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", last) {
 			t.Errorf("there is %+v, want %+v", got, last)
 		}
-		if got := follow(t, store, state.Job{ID: fmt.Sprint("job", n)}, 1, watch()); mustSet(t, got, 0, "x", 1).Version != 1 {
+		if got := follow(t, store, state.Job{ID: fmt.Sprint("job", n)}, 1, statetest.Watch()); mustSet(t, got, 0, "x", 1).Version != 1 {
 			t.Error("ids are given out twice")
 		}
 		last = mustSet(t, src, 1, "x", int32(n))
@@ -364,9 +303,9 @@ func TestContext(t *testing.T) {
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		src := follow(t, store, job, 3, watch())
+		src := follow(t, store, job, 3, statetest.Watch())
 		_, errSet := src.Set(ctx, state.State{Tag: "x"})
-		_, errOpen := store.Open(ctx, job, 3, watch())
+		_, errOpen := store.Open(ctx, job, 3, statetest.Watch())
 		_, errJobs := store.Jobs(ctx, "", 1)
 		for _, err := range []error{errSet, errOpen, errJobs, store.Delete(ctx, job), store.Mark(ctx, job)} {
 			if !errors.Is(err, cause) {
@@ -409,7 +348,7 @@ func TestRollbackOfFirstState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db, store, release := stall(t, t.TempDir())
-		src := follow(t, store, job, 3, watch())
+		src := follow(t, store, job, 3, statetest.Watch())
 		done := make(chan error, 1)
 		go func() {
 			_, err := src.Set(t.Context(), state.State{Tag: "x", SchemaVersion: 1})
@@ -435,7 +374,7 @@ func TestWriteUnderWayHoldsJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db, store, release := stall(t, t.TempDir())
-		src := follow(t, store, job, 3, watch())
+		src := follow(t, store, job, 3, statetest.Watch())
 		done := make(chan error, 1)
 		go func() {
 			_, err := src.Set(t.Context(), state.State{Tag: "x", SchemaVersion: 1})
@@ -443,7 +382,7 @@ func TestWriteUnderWayHoldsJob(t *testing.T) {
 		}()
 		synctest.Wait() // it is queued
 		_ = src.Close()
-		w := watch()
+		w := statetest.Watch()
 		next := follow(t, store, job, 5, w)
 		if next.Tasks() != 3 {
 			t.Errorf("the job has %d tasks", next.Tasks())
@@ -463,7 +402,7 @@ func TestContextEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db, store, release := stall(t, t.TempDir())
-		src := follow(t, store, job, 3, watch())
+		src := follow(t, store, job, 3, statetest.Watch())
 		cause := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
 		defer cancel()

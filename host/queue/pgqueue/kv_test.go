@@ -3,50 +3,29 @@ package pgqueue_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
-// ask returns the number that a query for one finds in the store's schema.
-func (s *store) ask(t *testing.T, query string, args ...any) (n int64) {
+// number returns the number that a query finds.
+func number(t *testing.T, s *store, query string, args ...any) int {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), postgres.Shared(t).URL())
+	n, err := strconv.Atoi(rows(t, s, query, args...)[0])
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	if err := conn.QueryRow(t.Context(), strings.ReplaceAll(query, "jobhost.", s.schema+"."), args...).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// do commits operations of which some may be refused.
-func (s *store) do(t *testing.T, ops ...record.Op) []record.OpResult {
-	t.Helper()
-	type answer struct {
-		res []record.OpResult
-		err error
-	}
-	done := make(chan answer, 1)
-	s.Commit(ops, func(res []record.OpResult, err error) { done <- answer{res, err} })
-	a := <-done
-	if a.err != nil {
-		t.Fatal(a.err)
-	}
-	return a.res
-}
-
 // checkSums wants the stored costs of the workers' keys to be those of the keys.
-func (s *store) checkSums(t *testing.T) {
+func checkSums(t *testing.T, s *store) {
 	t.Helper()
-	wrong := s.ask(t, `SELECT count(*) FROM jobhost.kv_worker w
+	wrong := number(t, s, `SELECT count(*) FROM jobhost.kv_worker w
 		WHERE bytes<>(SELECT coalesce(sum(octet_length(key)+octet_length(value)+$1), 0) FROM jobhost.kv WHERE kv.worker=w.worker)`, record.KVCost("", 0))
 	if wrong != 0 {
 		t.Fatalf("the costs of %d workers are wrong", wrong)
@@ -65,15 +44,15 @@ func TestSweep(t *testing.T) {
 			op.Changes = append(op.Changes, record.KVChange{Key: fmt.Sprint("k", i), Value: []byte("value"), Expires: 2 + record.Millis(i%7)})
 		}
 		op.Changes = append(op.Changes, record.KVChange{Key: "later", Expires: later}, record.KVChange{Key: "kept"})
-		s.do(t, op)
+		must(t, s, op)
 	}
 	touch := func(at record.Millis) {
 		t.Helper()
-		s.do(t, &record.ChangeKV{Worker: "other", At: at, Changes: []record.KVChange{{Key: "x"}}})
-		s.checkSums(t)
+		must(t, s, &record.ChangeKV{Worker: "other", At: at, Changes: []record.KVChange{{Key: "x"}}})
+		checkSums(t, s)
 	}
 	touch(500)
-	if n := s.ask(t, "SELECT count(*) FROM jobhost.kv"); n != workers*(each+2)+1 {
+	if n := number(t, s, "SELECT count(*) FROM jobhost.kv"); n != workers*(each+2)+1 {
 		t.Fatalf("too early there are %d keys", n)
 	}
 	touch(10_000)
@@ -84,11 +63,11 @@ func TestSweep(t *testing.T) {
 	for range 2 {
 		touch(10_001)
 	}
-	if n := s.ask(t, "SELECT count(*) FROM jobhost.kv"); n != workers*2+1 {
+	if n := number(t, s, "SELECT count(*) FROM jobhost.kv"); n != workers*2+1 {
 		t.Fatalf("after a while there are %d keys", n)
 	}
 	touch(later + 10_000)
-	if n := s.ask(t, "SELECT count(*) FROM jobhost.kv"); n != workers+1 {
+	if n := number(t, s, "SELECT count(*) FROM jobhost.kv"); n != workers+1 {
 		t.Fatalf("in the end there are %d keys", n)
 	}
 }
@@ -105,13 +84,17 @@ func TestSums(t *testing.T) {
 		for i := range ops {
 			ops[i] = randomKeys(r, at+record.Millis(r.IntN(3000)))
 		}
-		for _, res := range s.do(t, ops...) {
+		results, err := commit(s, ops...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, res := range results {
 			if jobhost.CodeOf(res.Err) == jobhost.CodeExhausted {
 				refused++
 			}
 		}
 		if round%50 == 49 {
-			s.checkSums(t)
+			checkSums(t, s)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -144,17 +127,17 @@ func TestAddToLongNumber(t *testing.T) {
 	zeros := strings.Repeat("0", 30)
 	values := []string{zeros + "41", "-" + zeros + "43", "1" + zeros, zeros + "x", ""}
 	for i, value := range values {
-		s.do(t, &record.ChangeKV{Worker: "w", At: 1, Changes: []record.KVChange{{Key: fmt.Sprint(i), Value: []byte(value)}}})
+		must(t, s, &record.ChangeKV{Worker: "w", At: 1, Changes: []record.KVChange{{Key: fmt.Sprint(i), Value: []byte(value)}}})
 	}
 	add := func(kept, want string) {
 		t.Helper()
 		for i, ok := range []bool{true, true, false, false, false} {
-			res := s.do(t, &record.ChangeKV{Worker: "w", At: 2, Changes: []record.KVChange{{Key: fmt.Sprint(i), Kind: record.KVAdd, Delta: 1}}})
-			if (res[0].Err == nil) != ok {
-				t.Errorf("adding to %q, %s: %v", values[i], kept, res[0].Err)
+			res, err := commit(s, &record.ChangeKV{Worker: "w", At: 2, Changes: []record.KVChange{{Key: fmt.Sprint(i), Kind: record.KVAdd, Delta: 1}}})
+			if err != nil || (res[0].Err == nil) != ok {
+				t.Errorf("adding to %q, %s: %v, %v", values[i], kept, res, err)
 			}
 		}
-		if n := s.ask(t, "SELECT count(*) FROM jobhost.kv WHERE convert_from(value, 'UTF8')=ANY($1)", strings.Fields(want)); n != 2 {
+		if n := number(t, s, "SELECT count(*) FROM jobhost.kv WHERE convert_from(value, 'UTF8')=ANY($1)", strings.Fields(want)); n != 2 {
 			t.Errorf("%s, %d numbers are one of %s", kept, n, want)
 		}
 	}

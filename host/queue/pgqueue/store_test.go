@@ -37,13 +37,21 @@ func open(t testing.TB, schema string, companions ...pgqueue.Companion) *store {
 
 func openOn(t testing.TB, server *postgres.Server, schema string, companions ...pgqueue.Companion) *store {
 	t.Helper()
+	return openWith(t, server, schema, pgqueue.Schemas(), func(*pgdb.DB, *pgdb.Term, *pgdb.Writer) []pgqueue.Companion { return companions })
+}
+
+// openWith returns a store with companions that share its database and its writer.
+func openWith(t testing.TB, server *postgres.Server, schema string, schemas []pgdb.Schema,
+	companions func(*pgdb.DB, *pgdb.Term, *pgdb.Writer) []pgqueue.Companion,
+) *store {
+	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
 		URL: server.URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Migrate(t.Context(), pgqueue.Schemas()); err != nil {
+	if err := db.Migrate(t.Context(), schemas); err != nil {
 		t.Fatal(err)
 	}
 	term, err := db.Acquire(t.Context())
@@ -54,7 +62,7 @@ func openOn(t testing.TB, server *postgres.Server, schema string, companions ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := pgqueue.New(t.Context(), db, term, w, companions...)
+	q, err := pgqueue.New(t.Context(), db, term, w, companions(db, term, w)...)
 	if err != nil {
 		t.Fatal(err)
 	}
