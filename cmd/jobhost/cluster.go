@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,7 @@ type clustered struct {
 	payloads *payload.Set // nil = all is in the database
 	engine   runtime.Engine
 	leads    atomic.Pointer[host.Host] // nil = it stands by
+	idle     chan struct{}             // says that it stands by; holds one, more would say nothing new
 }
 
 // runCluster runs a host that shares its store with others, until ctx ends.
@@ -75,10 +77,11 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.engine.Close(context.WithoutCancel(ctx))) }()
+	c.idle = make(chan struct{}, 1)
 	c.member, err = cluster.New(ctx, cluster.Config{
 		DB: c.db, Name: m.Cluster.Name, Listen: m.Cluster.Listen, Advertise: m.Cluster.Advertise, StandBy: !m.Cluster.Lead,
 		Version: version.Get().Version, Load: c.load, Lead: c.lead, Repeatable: api.Repeatable,
-		Observer: cluster.Observer{TookOver: counts.TookOver}, Logger: c.logger,
+		Observer: cluster.Observer{TookOver: counts.TookOver, Following: c.following}, Logger: c.logger,
 	})
 	if err != nil {
 		return err
@@ -117,6 +120,7 @@ func (c *clustered) serve(ctx context.Context) error {
 			memberErr = c.member.Run(ctx)
 			return nil
 		}),
+		root.Go("warm", func(context.Context) error { c.warm(ctx); return nil }),
 		root.Go("api", func(context.Context) error {
 			defer cancel()
 			faceErr = api.Serve(ctx, handler, own.Stop, c.listener, api.ServeConfig{Logger: c.logger})
@@ -125,6 +129,44 @@ func (c *clustered) serve(ctx context.Context) error {
 	)
 	report, _ := root.Join(context.Background()) // without an end it waits to the end
 	return errors.Join(err, memberErr, faceErr, report.Err())
+}
+
+func (c *clustered) following(string) {
+	select {
+	case c.idle <- struct{}{}:
+	default: // it is going to
+	}
+}
+
+// warm compiles the plugins when this host stands by, so that it needn't when it is to lead.
+func (c *clustered) warm(ctx context.Context) {
+	for {
+		select {
+		case <-c.idle:
+		case <-ctx.Done():
+			return
+		}
+		cfg, err := host.FromManifest(c.current())
+		if err != nil {
+			c.logger.Warn("read the plugins; this host could not lead now", logkey.Error, err)
+			continue
+		}
+		for i := range cfg.Workers {
+			if w := &cfg.Workers[i]; c.leads.Load() == nil && ctx.Err() == nil {
+				c.compile(ctx, w)
+			}
+		}
+	}
+}
+
+func (c *clustered) compile(ctx context.Context, w *host.Worker) {
+	plugin, err := c.engine.Load(ctx, w.Source())
+	if err == nil {
+		err = plugin.Close(context.WithoutCancel(ctx))
+	}
+	if err != nil && ctx.Err() == nil {
+		c.logger.Warn("load a worker; this host could not lead now", logkey.Worker, w.Name, logkey.Error, err)
+	}
 }
 
 func (c *clustered) apiConfig(server func() (jobhost.Server, error)) api.Config {
@@ -266,6 +308,9 @@ func (c *clustered) greet() {
 // sharedToken returns the token that all hosts of a cluster have. The first one offers that of its file, and the files of
 // the others get it, so that commands find it.
 func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("create token: %w", err)
+	}
 	own, err := api.LoadOrCreateToken(path)
 	if err != nil {
 		return "", err
