@@ -57,6 +57,8 @@ type Observer struct {
 	// TookOver is called when this host leads and answers. Why is [First], [Released], [Expired] or [Killed]; took is the
 	// time since it found that there was no leader.
 	TookOver func(why string, took time.Duration)
+	// Following is called when this host begins to stand by for a leader.
+	Following func(leader string)
 }
 
 // Why a host took over.

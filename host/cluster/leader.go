@@ -118,6 +118,9 @@ func (s *standing) follow(l pgdb.Leader) {
 	if !same {
 		m.log.Info("this host stands by", "leader", l.Host, "epoch", l.Epoch)
 		s.watch = m.newWatch(l)
+		if f := m.cfg.Observer.Following; f != nil {
+			f(l.Host)
+		}
 	}
 	m.front.set(s.watch.route)
 }
