@@ -68,7 +68,7 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 		return err
 	}
 	if len(m.Payload.Stores) > 0 {
-		if c.payloads, err = openPayloads(&m.Payload, c.metrics.Payload, c.logger); err != nil {
+		if c.payloads, err = openPayloads(&m.Payload, c.db, c.metrics.Payload, c.logger); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, c.payloads.Close()) }()

@@ -126,7 +126,7 @@ func runAlone(ctx context.Context, s *server) (err error) {
 	if cfg.Place, err = place(&m.Host); err != nil {
 		return err
 	}
-	if cfg.Payloads, err = openPayloads(&m.Payload, store.shared, cfg.Metrics.Payload, cfg.Logger); err != nil {
+	if cfg.Payloads, err = openPayloads(&m.Payload, nil, cfg.Metrics.Payload, cfg.Logger); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Payloads.Close()) }()

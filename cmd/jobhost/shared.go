@@ -11,11 +11,14 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/queue/pgqueue"
 	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/state/payload/pgpayload"
 	"github.com/jobhost/jobhost/state/pgstate"
 )
 
 // sharedSchemas returns the tables of stores that hosts share.
-func sharedSchemas() []pgdb.Schema { return append(pgqueue.Schemas(), pgstate.Schemas()...) }
+func sharedSchemas() []pgdb.Schema {
+	return slices.Concat(pgqueue.Schemas(), pgstate.Schemas(), pgpayload.Schemas())
+}
 
 // openDatabase connects to the database that a manifest names.
 func openDatabase(ctx context.Context, m *manifest.Manifest, logger *slog.Logger, observer pgdb.Observer) (*pgdb.DB, error) {
