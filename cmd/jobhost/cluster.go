@@ -173,6 +173,7 @@ func (c *clustered) apiConfig(server func() (jobhost.Server, error)) api.Config 
 	settings := &c.manifest.Host
 	return api.Config{
 		Server:       server,
+		Cluster:      c,
 		Token:        c.token,
 		OpenReads:    settings.OpenReads,
 		GuardMetrics: !settings.OpenMetrics,
@@ -303,6 +304,43 @@ func (c *clustered) greet() {
 	settings := &c.manifest.Host
 	fmt.Fprintf(c.env.stderr, "\n%s\n  host    %s, found by others at %s\n  store   %s\n  token   %s\n  listen  http://%s\n\n",
 		version.Get().String(), c.manifest.Cluster.Name, c.member.Address(), settings.Store.URL, shortPath(settings.TokenFile), c.listener.Addr())
+}
+
+// Hosts implements [jobhost.Cluster].
+func (c *clustered) Hosts(ctx context.Context) ([]jobhost.HostStatus, error) {
+	list, err := c.member.Hosts(ctx)
+	hosts := make([]jobhost.HostStatus, len(list))
+	for i := range list {
+		h := &list[i]
+		hosts[i] = jobhost.HostStatus{
+			Name: h.Name, Role: h.Role, Epoch: h.Epoch, Address: h.Address, Version: h.Version, Slots: h.Slots, Busy: h.Busy,
+			MayLead: h.MayLead, Wanted: h.Wanted, Since: h.Since.UTC(), Seen: jobhost.Duration(h.Seen),
+		}
+	}
+	return hosts, err
+}
+
+// DrainHost implements [jobhost.Cluster].
+func (c *clustered) DrainHost(ctx context.Context, name string) (jobhost.HostStatus, error) {
+	return c.asked(ctx, name, c.member.Drain)
+}
+
+// LeadHost implements [jobhost.Cluster].
+func (c *clustered) LeadHost(ctx context.Context, name string) (jobhost.HostStatus, error) {
+	return c.asked(ctx, name, c.member.AskToLead)
+}
+
+func (c *clustered) asked(ctx context.Context, name string, ask func(context.Context, string) error) (jobhost.HostStatus, error) {
+	if err := ask(ctx, name); err != nil {
+		return jobhost.HostStatus{}, err
+	}
+	hosts, err := c.Hosts(ctx)
+	for i := range hosts {
+		if hosts[i].Name == name {
+			return hosts[i], nil
+		}
+	}
+	return jobhost.HostStatus{}, err
 }
 
 // sharedToken returns the token that all hosts of a cluster have. The first one offers that of its file, and the files of

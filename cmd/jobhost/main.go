@@ -67,12 +67,12 @@ Exit codes: 0 done, 1 failed (a job that was waited for, too), 2 wrong usage.`
 			root.AddCommand(c)
 		}
 	}
-	add("host", "Run workers:", newRunCommand(e), newDevCommand(e), newExecCommand(e), newBenchCommand(e), newManifestCommand(e))
+	add("host", "Run workers:", newRunCommand(e), newDevCommand(e), newExecCommand(e), newBenchCommand(e), newManifestCommand(e), newHostCommand(hostEnv{e}))
 	add("jobs", "Jobs of a running host:", newSubmitCommand(submitEnv{e}), newJobCommand(jobEnv{e}), newDeadCommand(deadEnv{e}),
 		newWorkerCommand(workerEnv{e}), newScheduleCommand(scheduleEnv{e}), newKVCommand(kvEnv{e}), newStateCommand(stateEnv{e}),
 		newFiberCommand(fiberEnv{e}), newWorkflowCommand(workflowEnv{e}))
 	store := storeEnv{e}
-	add("store", "The store:", newBackupCommand(store), newRestoreCommand(store), newRepairCommand(store))
+	add("store", "The store:", newBackupCommand(store), newRestoreCommand(store), newRepairCommand(store), newMigrateCommand(e))
 	root.AddCommand(newVersionCommand(e), newSandboxCommand(), newGuardCommand())
 	e.options.register(root)
 	root.SetIn(e.stdin)

@@ -24,6 +24,8 @@ import (
 type Config struct {
 	// Server returns what answers, or why nothing does yet. It is asked until it has answered.
 	Server func() (jobhost.Server, error)
+	// Cluster answers about the hosts that share the store; nil = there are no others.
+	Cluster jobhost.Cluster
 	// Token is what calls that change something must carry: see [CheckToken].
 	Token string
 	// OpenReads lets calls from this machine read without the token. It can't distinguish

@@ -6,14 +6,14 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Own reports whether a request is about the process that it comes to, rather than about the jobs, which are the same
-// on all hosts of a cluster.
+// Own reports whether a request is about the process that it comes to or about the hosts of its cluster, rather than
+// about jobs, which only the host that leads knows.
 func Own(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/healthz", "/readyz", "/metrics":
 		return true
 	}
-	return false
+	return ofHosts(r.URL.Path)
 }
 
 // Repeatable reports whether a request may be carried out twice, by its body: it is a submit of a job with an id, of

@@ -33,7 +33,7 @@ type route struct {
 }
 
 // needsServer reports whether the route asks the server, rather than the process alone.
-func (r *route) needsServer() bool { return r.access >= reads }
+func (r *route) needsServer() bool { return r.access >= reads && !ofHosts(r.path) }
 
 // param is a parameter of the query. Others are refused.
 type param struct{ name, doc string }
@@ -155,7 +155,7 @@ func (a *API) routes() []route { //nolint:revive // it is a table, however long
 		{"GET", "/readyz", "ready", "Check whether jobs are accepted", open, "", nil, []answer{answers[status](200, "Jobs are accepted.")}, a.ready},
 		{"GET", "/openapi.json", "describeAPI", "This API as OpenAPI 3.1", open, "", nil, []answer{{200, "The document.", wire.JSON, nil}}, a.describeAPI},
 	}
-	table = append(table, slices.Concat(a.deadRoutes(), a.scheduleRoutes(), a.stateRoutes(), a.fiberRoutes(), a.workflowRoutes())...)
+	table = append(table, slices.Concat(a.hostRoutes(), a.deadRoutes(), a.scheduleRoutes(), a.stateRoutes(), a.fiberRoutes(), a.workflowRoutes())...)
 	if a.cfg.Metrics != nil {
 		table = append(table, route{
 			"GET", "/metrics", "metrics", "Metrics for Prometheus", figures, "", nil,

@@ -9,18 +9,10 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// Roles of hosts.
-const (
-	RoleLeader  = "leader"
-	RoleStandby = "standby"
-	RoleDrained = "drained" // a standby that was asked not to lead
-	RoleLost    = "lost"    // it was not heard of for a while
-)
-
 // Listed is a host as others see it.
 type Listed struct {
 	pgdb.Host
-	Role string
+	Role jobhost.HostRole
 	// Epoch is that of the term in which it leads or led last; 0 = another host has led since.
 	Epoch int64
 }
@@ -40,18 +32,18 @@ func List(ctx context.Context, db *pgdb.DB) ([]Listed, error) {
 	}
 	list := make([]Listed, len(hosts))
 	for i, h := range hosts {
-		list[i] = Listed{Host: h, Role: RoleStandby}
+		list[i] = Listed{Host: h, Role: jobhost.HostStandsBy}
 		leads := h.Name == l.Host
 		if leads {
 			list[i].Epoch = l.Epoch
 		}
 		switch {
 		case leads && l.Vacant(db.Lease()) == "":
-			list[i].Role = RoleLeader
+			list[i].Role = jobhost.HostLeads
 		case h.Seen >= pgdb.LostTime:
-			list[i].Role = RoleLost
+			list[i].Role = jobhost.HostLost
 		case h.Drained:
-			list[i].Role = RoleDrained
+			list[i].Role = jobhost.HostDrained
 		}
 	}
 	return list, nil

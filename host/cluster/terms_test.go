@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/cluster"
 	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
@@ -143,7 +144,7 @@ func TestWishes(t *testing.T) {
 		t.Errorf("a host that isn't there: %v", err)
 	}
 	hosts, err := a.Hosts(t.Context())
-	if err != nil || len(hosts) != 3 || hosts[0].Role != cluster.RoleDrained || hosts[1].Role != cluster.RoleLeader || hosts[2].Role != cluster.RoleDrained {
+	if err != nil || len(hosts) != 3 || hosts[0].Role != jobhost.HostDrained || hosts[1].Role != jobhost.HostLeads || hosts[2].Role != jobhost.HostDrained {
 		t.Errorf("%+v, %v", hosts, err)
 	}
 	if err := c.AskToLead(t.Context(), "a"); err != nil {
