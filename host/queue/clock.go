@@ -27,7 +27,7 @@ type clock struct {
 type stretch struct {
 	from  time.Duration // since the clock began
 	base  time.Time     // what it showed then
-	gains time.Duration // what it gains in each million of what passes
+	gains int64         // what it gains in each million of what passes
 }
 
 // mostGain is how much faster or slower a clock goes at most, in parts of a million.
@@ -44,7 +44,7 @@ func (c *clock) now() time.Time { return c.stretch.Load().at(time.Since(c.began)
 func (s *stretch) at(since time.Duration) time.Time {
 	d := since - s.from
 	if s.gains != 0 {
-		d += d / 1e6 * s.gains
+		d += time.Duration(int64(d) / 1e6 * s.gains)
 	}
 	return s.base.Add(d)
 }
@@ -55,7 +55,7 @@ func (c *clock) ahead() time.Duration { return c.wall().Round(0).Sub(c.now().Rou
 // follow makes the clock show what the store's does, within followIn or as soon as it can. A clock
 // that was set is not followed.
 func (c *clock) follow(ahead time.Duration) {
-	gains := min(max(ahead*1e6/followIn, -mostGain), mostGain)
+	gains := min(max(int64(ahead/(followIn/1e6)), -mostGain), mostGain)
 	if ahead.Abs() > setApart {
 		gains = 0
 	}
@@ -181,7 +181,7 @@ func (w *watcher) look(ctx context.Context) {
 	}
 	if (ahead - w.told).Abs() > setApart {
 		w.told = ahead
-		w.q.cfg.Logger.Warn(w.set(), "ahead", ahead)
+		w.warn(ahead)
 	}
 	now := w.q.clock.now()
 	if now.Sub(w.noted) < seenEvery {
@@ -192,10 +192,14 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
-// set says that the clock was set that the queue's has begun with.
-func (w *watcher) set() string {
+// warn says that the clock was set that the queue's has begun with.
+func (w *watcher) warn(ahead time.Duration) {
+	log := w.q.cfg.Logger
 	if w.q.leased != nil {
-		return "the database's clock was set: the host goes on by the time since it leads, and the next one that leads takes over the database's"
+		log.Warn("the database's clock was set: the host goes on by the time since it leads, and the next one that leads takes over the database's",
+			"ahead", ahead)
+		return
 	}
-	return "the system's clock was set, or the machine slept: the host goes on by the time since its start, and takes over the system's when it is started again"
+	log.Warn("the system's clock was set, or the machine slept: the host goes on by the time since its start, and takes over the system's when it is started again",
+		"ahead", ahead)
 }

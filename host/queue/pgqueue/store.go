@@ -30,15 +30,8 @@ var (
 	_ record.Inbox  = (*Store)(nil)
 )
 
-// Companion keeps something of jobs in tables of its own, in the same database. The writer calls its methods, within a
-// commit.
-type Companion interface {
-	// Any reports whether there may be anything at all. It is called often.
-	Any() bool
-	// Removing is called with jobs that are being removed, whatever removes them. Its error undoes the removal, and so
-	// does a rollback.
-	Removing(tx *pgdb.Tx, ids []string) error
-}
+// Companion keeps something of jobs in tables of its own, in the same database.
+type Companion = record.Companion[*pgdb.Tx]
 
 // New returns the store of a term, in a database that was migrated with [Schemas] among its schemas. Closing the store
 // leaves database, term and writer as they are.

@@ -140,6 +140,16 @@ type Roomy interface {
 	GiveUp()
 }
 
+// Companion keeps something of a store's jobs in tables of its own, in the same database.
+// Tx is the database's transaction. The store's writer calls its methods, within one.
+type Companion[Tx any] interface {
+	// Any reports whether there may be anything at all. It is called often.
+	Any() bool
+	// Removing is called with jobs that are being removed, whatever removes them. Its
+	// error undoes the removal, and so does a rollback.
+	Removing(tx Tx, ids []string) error
+}
+
 // Accompanied is a store that may have companions, which keep something of its jobs
 // and remove it together with their rows.
 type Accompanied interface {

@@ -40,14 +40,7 @@ func Open(opts Options) (*Store, error) {
 }
 
 // Companion keeps something of jobs in tables of its own, in the same database.
-// The writer calls its methods, within a transaction.
-type Companion interface {
-	// Any reports whether there may be anything at all. It is called often.
-	Any() bool
-	// Removing is called with jobs that are being removed, whatever removes them. Its
-	// error undoes the removal, and so does a rollback.
-	Removing(tx *sqlitedb.Tx, ids []string) error
-}
+type Companion = record.Companion[*sqlitedb.Tx]
 
 // New returns a store in a database that was opened with [Schemas] among its
 // schemas and may hold other packages' tables too. Closing the store leaves
