@@ -26,7 +26,7 @@ const (
 	MaxDeadTime   = 20 * time.Second // duration of one call, which then ends with a cursor
 	MaxDeadRate   = 100_000          // letters per second
 	MinDeadRate   = 0.05             // one letter in MaxDeadTime
-	MaxDeadText   = 256              // bytes of a search text
+	MaxDeadText   = 256              // bytes of a search text, and of a code
 )
 
 // DeadLetter is a task that has died.
@@ -71,7 +71,8 @@ type DeadFilter struct {
 	Limit int
 }
 
-// Check reports what is wrong with the filter in itself.
+// Check reports what is wrong with the filter in itself. Whether its cursor is
+// one of the server's, only the server knows.
 func (f *DeadFilter) Check() error {
 	if f.Worker != "" {
 		if err := CheckWorker(f.Worker); err != nil {
@@ -88,6 +89,9 @@ func (f *DeadFilter) Check() error {
 	}
 	if len(f.Labels) > MaxLabels {
 		return invalid("label", "%d labels are more than %d", len(f.Labels), MaxLabels)
+	}
+	if err := checkText("code", f.Code, MaxDeadText); err != nil {
+		return err
 	}
 	return checkText("text", f.Text, MaxDeadText)
 }

@@ -1,9 +1,6 @@
 package jobhost
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // WorkerMode says what happens to a worker's tasks. It is set by operators and
 // survives restarts.
@@ -89,5 +86,5 @@ func ParseWorkerMode(name string) (WorkerMode, error) {
 	case WorkerRunning, WorkerPaused, WorkerDraining:
 		return m, nil
 	}
-	return "", fmt.Errorf("%s is not a mode of a worker", clip(name))
+	return "", Invalid("mode", "use running, paused or draining", "%s is not a mode of a worker", clip(name))
 }

@@ -97,6 +97,9 @@ type Config struct {
 	// ShutdownTimeout is how long running tasks may go on after Run's context
 	// ended; then they are stopped and go back to the queue. 0 = not at all.
 	ShutdownTimeout time.Duration
+	// HandOver tells, when the host is to stop, whether another one goes on with its jobs: then running tasks go back to
+	// the queue at once. nil = none does.
+	HandOver func() bool
 	// CancelGrace is how long an attempt may go on after its job was cancelled; 0 = not at all.
 	CancelGrace time.Duration
 	// OnEvent is called with every event, in order for each job, and must not

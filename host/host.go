@@ -125,7 +125,8 @@ func eventSize(e jobhost.Event) int {
 
 // Run runs the host until ctx ends, and then stops it in good order. It
 // returns nil after a clean stop; otherwise what went wrong: a plugin that
-// can't be loaded, a store that failed. A host runs once.
+// can't be loaded, a store that failed, or, as [record.ErrTermOver], that another
+// host leads. A host runs once.
 func (h *Host) Run(ctx context.Context) error {
 	if !h.become(Starting) {
 		return errors.New("run host: it has run before")
@@ -138,15 +139,35 @@ func (h *Host) Run(ctx context.Context) error {
 
 func (h *Host) run(ctx context.Context) error {
 	root := scope.New(context.Background(), "host")
-	err := h.start(ctx, root)
-	if err == nil {
+	err := h.startWithStore(ctx, root)
+	switch {
+	case err == nil:
 		h.become(Running)
 		h.cfg.Logger.Info("host runs", logkey.Count, len(h.running.Load().workers()))
 		err = h.wait(ctx)
-	} else if ctx.Err() != nil {
+	case ctx.Err() != nil, h.cfg.Store.Err() != nil:
 		err = nil // stopped before it ran
 	}
 	return errors.Join(err, h.stop(root))
+}
+
+// startWithStore is start that ends when the store fails: loading plugins may take minutes.
+func (h *Host) startWithStore(ctx context.Context, root *scope.Scope) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	err := root.Go("store", func(context.Context) error {
+		select {
+		case <-h.cfg.Store.Failed():
+			cancel(h.cfg.Store.Err())
+		case <-h.leaving.Done():
+			cancel(nil)
+		}
+		return nil
+	})
+	if err != nil {
+		cancel(nil)
+		return err
+	}
+	return h.start(ctx, root)
 }
 
 // start loads the plugins, opens the queue and starts the pools.
@@ -255,7 +276,7 @@ func (h *Host) queueConfig() queue.Config {
 func (h *Host) wait(ctx context.Context) error {
 	fault, _ := op.Perform(ctx, op.Choice(
 		h.fault.Get(),
-		op.Wrap(op.Closed(storeFailed(h.cfg.Store)), func(struct{}) (error, error) { return nil, nil }),
+		op.Wrap(op.Closed(h.cfg.Store.Failed()), func(struct{}) (error, error) { return nil, nil }),
 	))
 	return fault
 }

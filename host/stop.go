@@ -12,8 +12,12 @@ import (
 	"github.com/jobhost/jobhost/runtime/hostcall"
 )
 
-// stop ends what start began, as far as it came.
+// stop ends what start began, as far as it came. What runs is stopped first of all if the store
+// has failed: another host may run it already.
 func (h *Host) stop(root *scope.Scope) error {
+	if h.cfg.Store.Err() != nil {
+		root.Cancel(hostcall.ErrReturned)
+	}
 	h.swap.Lock()
 	h.become(Draining)
 	r := h.running.Load() // the last one: nothing is swapped any more
@@ -48,15 +52,20 @@ func (h *Host) stop(root *scope.Scope) error {
 	return errors.Join(err, storeError(h.cfg.Store))
 }
 
+var errHandOver = errors.New("another host goes on with them")
+
 // drain lets running tasks finish. The error says why it did not wait for all of them: the
 // time is up, or the store has failed and could not keep their results.
 func (h *Host) drain(root *scope.Scope) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), h.cfg.ShutdownTimeout,
-		fmt.Errorf("they did not end within %v", h.cfg.ShutdownTimeout))
+	timeout, cause := h.cfg.ShutdownTimeout, fmt.Errorf("they did not end within %v", h.cfg.ShutdownTimeout)
+	if h.cfg.HandOver != nil && h.cfg.HandOver() {
+		timeout, cause = 0, errHandOver
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, cause)
 	defer cancel()
 	_, err := op.Perform(ctx, op.Choice(
 		root.JoinOp(),
-		op.Wrap(op.Closed(storeFailed(h.cfg.Store)), func(struct{}) (scope.Report, error) { return scope.Report{}, storeError(h.cfg.Store) }),
+		op.Wrap(op.Closed(h.cfg.Store.Failed()), func(struct{}) (scope.Report, error) { return scope.Report{}, storeError(h.cfg.Store) }),
 	))
 	return err
 }
@@ -72,24 +81,14 @@ func (h *Host) busy() int {
 	return n
 }
 
-// failingStore is a store that can tell when it has stopped for good.
-type failingStore interface {
-	Failed() <-chan struct{}
-	Err() error
-}
-
-// storeFailed is closed when the store has failed; nil if it can't tell.
-func storeFailed(s record.Store) <-chan struct{} {
-	if store, ok := s.(failingStore); ok {
-		return store.Failed()
-	}
-	return nil
-}
-
 // storeError says why the store has failed; nil if it has not.
 func storeError(s record.Store) error {
-	if store, ok := s.(failingStore); ok && store.Err() != nil {
-		return fmt.Errorf("the store has failed: %w", store.Err())
+	switch err := s.Err(); {
+	case err == nil:
+		return nil
+	case errors.Is(err, record.ErrTermOver): // which is no fault of the store
+		return err
+	default:
+		return fmt.Errorf("the store has failed: %w", err)
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/runtime"
 )
 
 var errDisk = errors.New("the disk is on fire")
@@ -22,12 +24,13 @@ var errDisk = errors.New("the disk is on fire")
 // brokenStore is a store that fails when it is told to, and stays so.
 type brokenStore struct {
 	record.Store
+	why    error
 	failed chan struct{}
 	fail   func()
 }
 
-func newBrokenStore(store record.Store) *brokenStore {
-	s := &brokenStore{Store: store, failed: make(chan struct{})}
+func newBrokenStore(store record.Store, why error) *brokenStore {
+	s := &brokenStore{Store: store, why: why, failed: make(chan struct{})}
 	s.fail = sync.OnceFunc(func() { close(s.failed) })
 	return s
 }
@@ -37,7 +40,7 @@ func (s *brokenStore) Failed() <-chan struct{} { return s.failed }
 func (s *brokenStore) Err() error {
 	select {
 	case <-s.failed:
-		return errDisk
+		return s.why
 	default:
 		return nil
 	}
@@ -72,15 +75,19 @@ func TestFailedStoreStopsTheHostAtOnce(t *testing.T) {
 	tests := []struct {
 		name     string
 		draining bool // when the store fails
+		why      error
+		told     string
 	}{
-		{"while it runs", false},
-		{"while it drains", true},
+		{"while it runs", false, errDisk, "the store has failed: the disk is on fire"},
+		{"while it drains", true, errDisk, "the store has failed: the disk is on fire"},
+		{"term over while it runs", false, record.ErrTermOver, "the term is over: another host leads, or may lead"},
+		{"term over while it drains", true, record.ErrTermOver, "the term is over: another host leads, or may lead"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := config(t)
-			store := newBrokenStore(cfg.Store)
+			store := newBrokenStore(cfg.Store, tt.why)
 			cfg.Store = store
 			// The test would take as long as these if the host waited.
 			cfg.ShutdownTimeout = time.Hour
@@ -97,11 +104,38 @@ func TestFailedStoreStopsTheHostAtOnce(t *testing.T) {
 				await(t, h, host.Stopped) // by itself
 				stopped <- stop()
 			}
-			if err := <-stopped; !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "the store has failed") {
+			if err := <-stopped; !errors.Is(err, tt.why) || err.Error() != tt.told {
 				t.Errorf("run: %v", err)
 			}
 		})
 	}
+}
+
+// A host whose term is over while it starts doesn't load the rest.
+func TestFailedStoreEndsTheStart(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	store := newBrokenStore(cfg.Store, record.ErrTermOver)
+	cfg.Store, cfg.Engine = store, &endless{begun: store.fail}
+	h, err := host.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Run(t.Context()); !errors.Is(err, record.ErrTermOver) || err.Error() != record.ErrTermOver.Error() {
+		t.Errorf("run: %v", err)
+	}
+}
+
+// endless is an engine that loads nothing before its context has ended.
+type endless struct {
+	placed
+	begun func()
+}
+
+func (e *endless) Load(ctx context.Context, _ runtime.Source) (runtime.Plugin, error) {
+	e.begun()
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
 }
 
 func TestSlowReadersAreCounted(t *testing.T) {

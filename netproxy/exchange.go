@@ -31,20 +31,21 @@ type exchange struct {
 	waiting  atomic.Int64 // when waiting for bytes began, in nanoseconds after began; 0 = not waiting
 	over     atomic.Bool
 
-	hop       int // 0 = the request itself
-	method    string
-	url       httpurl.URL
-	text      string // the text of url
-	target    *url.URL
-	header    http.Header
-	body      []byte
-	urls      []string // of the previous hops
-	connected atomic.Bool
-	reused    atomic.Bool
-	fresh     atomic.Int32 // connections established for it
-	firstHop  bool         // still at the request's own origin
-	summary   Summary
-	stream    Stream // embedded to save an allocation
+	hop    int // 0 = the request itself
+	method string
+	url    httpurl.URL
+	text   string // the text of url
+	target *url.URL
+	header http.Header
+	// hostHeader is what the host adds; nil = nothing, as at another origin than the request's own.
+	hostHeader http.Header
+	body       []byte
+	urls       []string // of the previous hops
+	connected  atomic.Bool
+	reused     atomic.Bool
+	fresh      atomic.Int32 // connections established for it
+	summary    Summary
+	stream     Stream // embedded to save an allocation
 }
 
 // maxFresh is how many connections are established for one request, including
@@ -60,7 +61,7 @@ func (c *Client) start(ctx context.Context, r *Request) *exchange {
 	}
 	x := &exchange{
 		client: c, req: r, began: time.Now(), timeout: timeout,
-		method: r.method, header: r.header, url: r.url, text: r.text, target: r.target, body: r.body, firstHop: true,
+		method: r.method, header: r.header, hostHeader: r.hostHeader, url: r.url, text: r.text, target: r.target, body: r.body,
 	}
 	x.life.begin(ctx, c.transport.Watch(ctx, x))
 	x.watchdog = c.watch(x)
@@ -186,7 +187,7 @@ func (x *exchange) mayRetry(f *fault) bool {
 
 func (x *exchange) idempotent() bool {
 	return isIdempotent(x.method) || x.header.Get(headerIdempotency) != "" ||
-		x.firstHop && x.req.hostHeader.Get(headerIdempotency) != ""
+		x.hostHeader.Get(headerIdempotency) != ""
 }
 
 // attempt sends the current hop once.
@@ -228,18 +229,16 @@ func newBody(body []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(bo
 // fields returns the header of the current hop, which must not be modified:
 // requests that add nothing to the client's own fields share one.
 func (x *exchange) fields() http.Header {
-	if len(x.header) == 0 && len(x.req.hostHeader) == 0 && len(x.client.secrets) == 0 {
+	if len(x.header) == 0 && len(x.hostHeader) == 0 && len(x.client.secrets) == 0 {
 		return x.client.own
 	}
-	h := make(http.Header, len(x.header)+len(x.req.hostHeader)+3)
+	h := make(http.Header, len(x.header)+len(x.hostHeader)+3)
 	maps.Copy(h, x.client.own)
 	if x.header["Range"] != nil { // a range of an encoded body can't be decoded
 		delete(h, "Accept-Encoding")
 	}
 	maps.Copy(h, x.header)
-	if x.firstHop {
-		maps.Copy(h, x.req.hostHeader)
-	}
+	maps.Copy(h, x.hostHeader)
 	x.client.secrets.inject(h, x.method, x.url)
 	return h
 }

@@ -34,7 +34,7 @@ var transitions = [...][]State{
 }
 
 // becomeLocked changes the state, if the transition is allowed.
-func (p *core) becomeLocked(to State) error {
+func (p *Processor) becomeLocked(to State) error {
 	if !slices.Contains(transitions[p.state], to) {
 		return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf("HTTP processor is %v and can't become %v", p.state, to)}
 	}
@@ -43,7 +43,7 @@ func (p *core) becomeLocked(to State) error {
 }
 
 // State implements [Pool].
-func (p *core) State() State {
+func (p *Processor) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state

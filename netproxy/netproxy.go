@@ -3,11 +3,10 @@
 // that a server, or the author of a request, could make large or slow.
 //
 // A [Client] sends one request and waits for it. A [Processor] takes requests as
-// tasks, returns at once, and passes the results to their [Handler]; an
-// [Executor] does the same synchronously, for tests. net/http uses goroutines for
-// each connection and blocks its caller, so the Processor has a goroutine for
-// each request in flight, which usually also calls the handler; Stop waits for
-// all of them.
+// tasks, returns at once, and passes the results to their [Handler]. net/http uses
+// goroutines for each connection and blocks its caller, so the Processor has a
+// goroutine for each request in flight, which usually also calls the handler; Stop
+// waits for all of them.
 //
 // The packages policy and guard decide what requests may reach.
 package netproxy
@@ -59,8 +58,8 @@ type Handler interface {
 	Retry(ctx context.Context, t *Task)
 }
 
-// Pool is the interface of [Processor] and [Executor]. Its methods are safe for
-// concurrent use.
+// Pool is the interface of [Processor] and of types that wrap one. Its methods are
+// safe for concurrent use.
 type Pool interface {
 	// Start lets a stopped pool take tasks. In other states it returns an error.
 	Start() error

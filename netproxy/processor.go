@@ -1,10 +1,15 @@
 package netproxy
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/budget"
 )
 
 // ProcessorConfig limits what a [Processor] does at once.
@@ -26,135 +31,147 @@ type ProcessorConfig struct {
 	Logger *slog.Logger
 }
 
-// maxIdle is how many idle goroutines wait for another task. A new one has to
-// grow its stack first, which is most of its cost.
-const maxIdle = 64
-
 // Processor sends many requests at a time without blocking its callers. It is
 // safe for concurrent use.
 type Processor struct {
-	core
+	cfg     ProcessorConfig
+	client  *Client
+	memory  budget.Budget // bytes of bodies
 	tasks   chan *Task    // to goroutines that wait for one; closed by Stop
 	results chan delivery // for which no handler was free
 	workers sync.WaitGroup
 	waiting atomic.Int64 // workers without a task
 	busy    atomic.Int64 // goroutines that call handlers
 	handoff handoff      // tasks for those goroutines
+
+	mu      sync.Mutex // protects the following
+	state   State
+	first   *Task // of the pending ones, in no particular order
+	pending int
+	empty   chan struct{} // closed when none is pending; nil = there is no waiter
+	stopped chan struct{} // closed when the current Stop ends
 }
 
 var _ Pool = (*Processor)(nil)
 
 // NewProcessor returns a stopped processor.
 func NewProcessor(cfg ProcessorConfig) *Processor {
-	p := &Processor{}
-	p.init(cfg)
-	p.open = func() {
-		p.tasks = make(chan *Task)
-		// There are never more results than tasks, so that sending one never blocks.
-		p.results = make(chan delivery, p.cfg.MaxConnections)
+	orElse(&cfg.MaxConnections, DefaultMaxConnections)
+	orElse(&cfg.MaxBuffered, DefaultMaxBuffered)
+	orElse(&cfg.Handlers, DefaultHandlers)
+	orElse(&cfg.HandlerTimeout, DefaultHandlerTimeout)
+	if cfg.Logger == nil {
+		cfg.Logger = cfg.Client.logger
 	}
-	p.shut = func() {
-		close(p.tasks)
-		p.workers.Wait()
-	}
-	p.handoff.init(p.cfg.Handlers, p.startNow)
-	p.launch, p.deliver, p.giveBack = p.start, p.hand, p.handBack
+	p := &Processor{cfg: cfg, client: cfg.Client, memory: budget.Budget{Limit: cfg.MaxBuffered}}
+	p.handoff.init(cfg.Handlers, p.startNow)
 	return p
 }
 
-// start has a task run: by a goroutine that is calling a handler, after that has returned, or by another one.
-func (p *Processor) start(t *Task) {
-	if !p.handoff.keep(t, &p.busy) {
-		p.startNow(t)
+// Start implements [Pool].
+func (p *Processor) Start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.becomeLocked(Starting); err != nil {
+		return err
 	}
+	p.tasks = make(chan *Task)
+	// There are never more results than tasks, so that sending one never blocks.
+	p.results = make(chan delivery, p.cfg.MaxConnections)
+	return p.becomeLocked(Running)
 }
 
-// startNow has a task run by an idle goroutine or a new one.
-func (p *Processor) startNow(t *Task) {
-	select {
-	case p.tasks <- t:
+// Enqueue implements [Pool].
+func (p *Processor) Enqueue(t *Task) error {
+	if err := p.admit(t); err != nil {
+		p.refused(t, err)
+		return err
+	}
+	p.start(t)
+	return nil
+}
+
+// admit adds a task to the pool.
+func (p *Processor) admit(t *Task) error {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.state != Running:
+		return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: fmt.Sprintf("no HTTP requests are taken: the processor is %v", p.state), Cause: ErrClosed}
+	case p.pending >= p.cfg.MaxConnections:
+		return exhausted(LimitConnections, "there are %d HTTP requests already, which is the limit", p.pending)
+	}
+	size := t.request.Size()
+	if !p.memory.Take(size) {
+		return exhausted(LimitBuffered, "bodies of HTTP requests take %d bytes already, which is near the limit", p.memory.Used())
+	}
+	if !t.flags.CompareAndSwap(0, taskPending) {
+		p.memory.Free(size)
+		return ErrTaskUsed
+	}
+	t.room = room{of: &p.memory, taken: size}
+	t.enqueue.Store(now.UnixNano())
+	if t.next = p.first; t.next != nil {
+		t.next.prev = t
+	}
+	p.first = t
+	p.pending++
+	return nil
+}
+
+func exhausted(limit, format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeExhausted, Field: limit, Message: fmt.Sprintf(format, args...), RetryAfter: time.Second, Cause: ErrExhausted}
+}
+
+func (p *Processor) refused(t *Task, err error) {
+	e, ok := errors.AsType[*jobhost.Error](err)
+	switch {
+	case !ok: // a task that was used before is a fault of its owner
+	case e.Code == jobhost.CodeExhausted:
+		p.client.observer.Limit(e.Field)
+		p.client.observer.Refused(t, "exhausted")
 	default:
-		p.workers.Add(1)
-		go p.work(t)
+		p.client.observer.Refused(t, "closed")
 	}
 }
 
-// work runs tasks, one after the other.
-func (p *Processor) work(t *Task) {
-	defer p.workers.Done()
-	for tasks := p.tasks; t != nil; {
-		p.run(t)
-		if t = p.handoff.take(); t != nil {
-			continue
-		}
-		if p.waiting.Add(1) > maxIdle {
-			p.waiting.Add(-1)
-			return
-		}
-		t = <-tasks
-		p.waiting.Add(-1)
-	}
-}
-
-// hand calls the handler of a result now, unless too many are being called already. The
-// goroutine is not needed for connections any more: those are net/http's. Results that find no
-// handler free are taken by the goroutines that are calling one.
-func (p *Processor) hand(d delivery) {
-	if len(p.results) == 0 && p.mayHandle() {
-		p.handle(d)
-		p.busy.Add(-1)
+// remove takes a task out of the pool when both its request and its handler have ended.
+func (p *Processor) remove(t *Task) {
+	t.room.free()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.prev != nil {
+		t.prev.next = t.next
 	} else {
-		p.results <- d
+		p.first = t.next
 	}
-	p.handleSome()
-}
-
-// handBack is hand for several results, on goroutines of their own.
-func (p *Processor) handBack(all []delivery) {
-	for _, d := range all {
-		p.results <- d
+	if t.next != nil {
+		t.next.prev = t.prev
 	}
-	for range min(len(all), p.cfg.Handlers) {
-		p.workers.Add(1)
-		go func() {
-			defer p.workers.Done()
-			p.handleSome()
-			p.handoff.settle(&p.busy)
-		}()
+	t.next, t.prev = nil, nil
+	if p.pending--; p.pending == 0 && p.empty != nil {
+		close(p.empty)
+		p.empty = nil
 	}
 }
 
-// handleSome calls handlers as long as there are results, and not too many other
-// goroutines do. It looks again after it has stopped counting as busy, so that a
-// goroutine turned away because of it leaves no result behind.
-func (p *Processor) handleSome() {
-	for len(p.results) > 0 && p.mayHandle() {
-		p.handleAll()
-		p.busy.Add(-1)
-	}
-}
-
-// mayHandle counts one more goroutine that calls handlers, unless there are too many.
-func (p *Processor) mayHandle() bool {
-	for {
-		busy := p.busy.Load()
-		if busy >= int64(p.cfg.Handlers) {
-			return false
+// Stats implements [Pool]. It inspects every task, since tasks are far more frequent than calls
+// of Stats: counters would be written several times per task, by all processors.
+func (p *Processor) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Stats{Pending: p.pending, Buffered: p.memory.Used()}
+	for t := p.first; t != nil; t = t.next {
+		switch {
+		case t.start.Load() == 0:
+			s.Queued++
+		case t.end.Load() == 0:
+			s.InFlight++
 		}
-		if p.busy.CompareAndSwap(busy, busy+1) {
-			return true
+		if t.isDelivering() {
+			s.Delivering++
 		}
 	}
-}
-
-// handleAll calls handlers until no result is left.
-func (p *Processor) handleAll() {
-	for {
-		select {
-		case d := <-p.results:
-			p.handle(d)
-		default:
-			return
-		}
-	}
+	return s
 }

@@ -71,11 +71,10 @@ func (x *exchange) follow(status int, location string) *fault {
 	x.hop++
 	x.url, x.text, x.target = u, text, target
 	if method := redirectMethod(status, x.method); method != x.method {
-		x.method, x.body, x.header = method, nil, dropBody(x.header)
+		x.method, x.body, x.header, x.hostHeader = method, nil, dropBody(x.header), dropBody(x.hostHeader)
 	}
 	if !sameOrigin(before, u) {
-		x.firstHop = false
-		x.header = dropSecrets(x.header)
+		x.header, x.hostHeader = dropSecrets(x.header), nil
 	}
 	for _, url := range x.urls {
 		if url == text && x.method == http.MethodGet {

@@ -66,7 +66,10 @@ func TestRedirectMethods(t *testing.T) {
 			var seen []hop
 			var headers []http.Header
 			w := redirecting(&seen, &headers)
-			spec := netproxy.RequestSpec{ID: "id", Method: tt.method, URL: fmt.Sprintf("http://a.example/%d/http://a.example/end", tt.status), Header: http.Header{"Content-Type": {"text/plain"}}}
+			spec := netproxy.RequestSpec{
+				ID: "id", Method: tt.method, URL: fmt.Sprintf("http://a.example/%d/http://a.example/end", tt.status),
+				Header: http.Header{"Content-Type": {"text/plain"}}, HostHeader: http.Header{"Content-Language": {"en"}, "X-Host": {"h"}},
+			}
 			if tt.method != "GET" && tt.method != "HEAD" {
 				spec.Body = []byte("body")
 			}
@@ -84,6 +87,9 @@ func TestRedirectMethods(t *testing.T) {
 			}
 			if got := headers[1].Get("Content-Type") != ""; got != tt.typed {
 				t.Errorf("Content-Type sent: %t", got)
+			}
+			if got := headers[1].Get("Content-Language") != ""; got != tt.typed || headers[1].Get("X-Host") != "h" {
+				t.Errorf("of the host's fields there are %v", headers[1])
 			}
 			if resp.RequestID != "id/2" || resp.URL != "http://a.example/end" || resp.Method != tt.want || len(resp.Redirects) != 1 {
 				t.Errorf("got %+v", resp)

@@ -6,14 +6,14 @@ import (
 )
 
 // Drain implements [Pool].
-func (p *core) Drain() {
+func (p *Processor) Drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.becomeLocked(Draining) // nothing to do in other states
 }
 
 // Wait implements [Pool].
-func (p *core) Wait(ctx context.Context) error {
+func (p *Processor) Wait(ctx context.Context) error {
 	select {
 	case <-p.idle():
 		return nil
@@ -23,7 +23,7 @@ func (p *core) Wait(ctx context.Context) error {
 }
 
 // idle returns a channel that is closed when no task is pending.
-func (p *core) idle() <-chan struct{} {
+func (p *Processor) idle() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.empty == nil {
@@ -38,7 +38,7 @@ func (p *core) idle() <-chan struct{} {
 }
 
 // Stop implements [Pool].
-func (p *core) Stop(timeout time.Duration) error {
+func (p *Processor) Stop(timeout time.Duration) error {
 	p.mu.Lock()
 	switch p.state {
 	case Stopped:
@@ -64,7 +64,8 @@ func (p *core) Stop(timeout time.Duration) error {
 		p.abandon()
 		<-p.idle()
 	}
-	p.shut()
+	close(p.tasks)
+	p.workers.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.stopped)
@@ -72,7 +73,7 @@ func (p *core) Stop(timeout time.Duration) error {
 }
 
 // abandon cancels the requests in flight and has Retry called for them.
-func (p *core) abandon() {
+func (p *Processor) abandon() {
 	p.mu.Lock()
 	var all []delivery
 	for t := p.first; t != nil; t = t.next {
@@ -84,5 +85,5 @@ func (p *core) abandon() {
 	for _, d := range all {
 		d.task.abort()
 	}
-	p.giveBack(all)
+	p.handBack(all)
 }

@@ -33,7 +33,6 @@ import (
 // stores are where jobs are kept, and the states of their tasks.
 type stores struct {
 	db     *sqlitedb.DB
-	shared *pgdb.DB // the PostgreSQL that hosts share; nil = there is none
 	jobs   *sqlitequeue.Store
 	states state.Store
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/jobhost/jobhost"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 )
 

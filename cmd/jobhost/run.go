@@ -94,17 +94,29 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	defer forget()
 
 	tellTrust(logger, m)
+	counts := metrics.New()
+	relaxed := m.Host.Durability == manifest.Relaxed
+	counts.SetRelaxed(relaxed)
+	if relaxed {
+		logger.Warn("durability is relaxed: what is acknowledged can be lost when the machine stops")
+	}
+	beside := map[string]service{"orders": orders}
+	maps.Copy(beside, options.services)
+	if m.Host.Store.Driver == manifest.Postgres {
+		return runCluster(ctx, &clustered{env: e, manifest: m, metrics: counts, logger: logger, beside: beside}, options.spare)
+	}
+	return runAlone(ctx, &server{env: e, manifest: m, metrics: counts, logger: logger, spare: options.spare, beside: beside})
+}
+
+// runAlone runs a host with a store of its own, until ctx ends.
+func runAlone(ctx context.Context, s *server) (err error) {
+	m, logger := s.manifest, s.logger
 	cfg, err := host.FromManifest(m)
 	if err != nil {
 		return err
 	}
-	cfg.Logger, cfg.Metrics = logger, metrics.New()
-	cfg.Reread = host.Rereader(e.manifestPath(), m)
-	relaxed := m.Host.Durability == manifest.Relaxed
-	cfg.Metrics.SetRelaxed(relaxed)
-	if relaxed {
-		logger.Warn("durability is relaxed: what is acknowledged can be lost when the machine stops")
-	}
+	cfg.Logger, cfg.Metrics = logger, s.metrics
+	cfg.Reread = host.Rereader(s.env.manifestPath(), m)
 	store, err := openStores(ctx, &m.Host, sqlitedb.Observer{Commit: cfg.Metrics.StoreCommit}, cfg.Metrics.States(), logger)
 	if err != nil {
 		return err
@@ -114,7 +126,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	if cfg.Place, err = place(&m.Host); err != nil {
 		return err
 	}
-	if cfg.Payloads, err = openPayloads(&m.Payload, store.shared, cfg.Metrics.Payload, cfg.Logger); err != nil {
+	if cfg.Payloads, err = openPayloads(&m.Payload, nil, cfg.Metrics.Payload, cfg.Logger); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Payloads.Close()) }()
@@ -122,9 +134,7 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Engine.Close(context.WithoutCancel(ctx))) }()
-	s := &server{env: e, manifest: m, metrics: cfg.Metrics, logger: logger, spare: options.spare, beside: map[string]service{"orders": orders}}
 	cfg.Listens = s.listens
-	maps.Copy(s.beside, options.services)
 	over := watchCrashes(&cfg, m.Host.Store.Dir)
 	if s.host, err = host.New(cfg); err == nil {
 		err = s.serve(ctx)

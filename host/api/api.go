@@ -26,7 +26,7 @@ type Config struct {
 	Server func() (jobhost.Server, error)
 	// Token is what calls that change something must carry: see [CheckToken].
 	Token string
-	// OpenReads lets calls from this machine read without the token. It can't tell
+	// OpenReads lets calls from this machine read without the token. It can't distinguish
 	// them from what a proxy on this machine passes on.
 	OpenReads bool
 	// GuardMetrics asks for the token for /metrics.
@@ -39,9 +39,9 @@ type Config struct {
 	MaxPayload int
 	// Metrics serves /metrics; nil = there is no such route.
 	Metrics http.Handler
-	// Ready tells whether the host takes jobs; nil = always.
+	// Ready reports whether the host accepts jobs; nil = always.
 	Ready func() error
-	// Impaired tells what doesn't work of a host that takes jobs; nil = all does.
+	// Impaired returns what doesn't work of a host that accepts jobs; nil = everything does.
 	Impaired func() []string
 	// Whole is the size up to which the server holds a payload or result in memory while it is
 	// read, in bytes; 0 = 64 KiB. Larger ones come in pieces.

@@ -15,7 +15,7 @@ import (
 
 var (
 	aDeadPage  = answers[jobhost.DeadPage](200, "A page of dead letters, the latest first.")
-	deadDone   = answers[jobhost.DeadChanged](200, "What became of them. With next, go on with it as the cursor.")
+	deadDone   = answers[jobhost.DeadChanged](200, "What became of them. If there is a next, call again with it as the cursor.")
 	deadParams = []param{
 		{"worker", "Only letters of this worker."},
 		{"category", "Only letters with this category."},
@@ -24,14 +24,14 @@ var (
 		{"before", "Only tasks that died before this time, as RFC 3339."},
 		{labelParam, "Only jobs with this label, as name=value; may be repeated."},
 		{"text", "Only letters with this text in the job's id, the code or the message, in any case."},
-		{"retried", "true: those too that were retried."},
-		{"cursor", "Goes on where a page, or a call, ended: its next."},
-		{"limit", "How many at most, 1 to 1000; left out = 50 of a list, 1000 to change."},
+		{"retried", "true: include letters that were retried."},
+		{"cursor", "Where to go on: the next of the previous page or call."},
+		{"limit", "How many at most, 1 to 1000; default 50 for a list, 1000 for a change."},
 	}
 	changeParams = append(slices.Clone(deadParams), []param{
 		{"jobs", "Only letters of these jobs: ids, separated by commas; not together with a selection."},
-		{"rate", "How many per second; left out = as fast as possible."},
-		{"dry_run", "true: change nothing, and tell what would be."},
+		{"rate", "How many per second; default: as fast as possible."},
+		{"dry_run", "true: change nothing, and report what would be changed."},
 	}...)
 )
 
@@ -41,8 +41,8 @@ func (a *API) deadRoutes() []route {
 		{"GET", "/v1/dead", "listDead", "List dead letters", reads, "", deadParams, []answer{aDeadPage}, a.listDead},
 		{"GET", "/v1/dead:summary", "summarizeDead", "Count deaths by code, category, worker and time", reads, "", []param{
 			{"worker", "Only deaths of this worker."},
-			{"after", "Only deaths at this time or later, as RFC 3339; whole hours. Left out = 24 h before before."},
-			{"before", "Only deaths before this time, as RFC 3339; whole hours. Left out = now."},
+			{"after", "Only deaths at this time or later, as RFC 3339; whole hours. Default: 24 h before the end of the range."},
+			{"before", "Only deaths before this time, as RFC 3339; whole hours. Default: now."},
 		}, []answer{answers[jobhost.DeadSummary](200, "The numbers.")}, a.summarizeDead},
 		{"POST", "/v1/dead:retry", "retryDeadLetters", "Run the tasks of many dead letters again", writes, "", changeParams, []answer{deadDone}, a.changeDead(jobhost.DeadRetry)},
 		{"POST", "/v1/dead:delete", "deleteDeadLetters", "Remove the jobs of many dead letters", writes, "", changeParams, []answer{deadDone}, a.changeDead(jobhost.DeadDelete)},

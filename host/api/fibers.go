@@ -28,24 +28,24 @@ var aFiber = answers[wire.Fiber](200, "The fiber.")
 func (a *API) fiberRoutes() []route {
 	return []route{
 		{"POST", "/v1/fibers", "startFiber", "Start a fiber", writes, wire.JSON, []param{
-			{"wait", `Wait this long for a turn if as many fibers live as may, and the host lets starts wait, such as "5s"; left out = 30s.`},
+			{"wait", `Wait this long for a turn if as many fibers live as may, and the host lets starts wait, such as "5s"; default: 30s.`},
 		}, []answer{
-			answers[wire.Fiber](201, "It runs."), answers[wire.Fiber](200, "It ran already, and was started alike."),
+			answers[wire.Fiber](201, "It is running."), answers[wire.Fiber](200, "It was running already, with the same settings."),
 		}, a.startFiber},
 		{"GET", "/v1/fibers", "listFibers", "List fibers", reads, "", []param{
 			{"worker", "Only fibers of this worker."},
 			{"status", "Only fibers in this status."},
-			{"cursor", "Goes on where a page ended: its next."},
-			{"limit", "The size of a page, 1 to 1000; left out = 50."},
-		}, []answer{answers[wire.FiberPage](200, "A page of fibers by id, those that have ended and are remembered too.")}, a.listFibers},
+			{"cursor", "Where to go on: the next of the previous page."},
+			{"limit", "The size of a page, 1 to 1000; default 50."},
+		}, []answer{answers[wire.FiberPage](200, "A page of fibers by id, including ended ones that are remembered.")}, a.listFibers},
 		{"GET", "/v1/fibers/{id}", "getFiber", "Show a fiber", reads, "", nil, []answer{aFiber}, a.getFiber},
 		{"POST", "/v1/fibers/{id}/messages", "sendFiber", "Send a fiber a message", writes, wire.Bytes, []param{
 			{"wait", `Wait this long for room if its queue is full, such as "30s".`},
 		}, []answer{{204, "It is in the queue of the fiber.", "", nil}}, a.sendFiber},
-		{"POST", "/v1/fibers/{id}/pause", "pauseFiber", "Keep a fiber from being sent messages", writes, "", nil, []answer{aFiber}, a.pauseFiber},
-		{"POST", "/v1/fibers/{id}/resume", "resumeFiber", "End a pause", writes, "", nil, []answer{aFiber}, a.resumeFiber},
-		{"POST", "/v1/fibers/{id}/interrupt", "interruptFiber", "Tell a fiber to end", writes, "", nil, []answer{aFiber}, a.interruptFiber},
-		{"GET", "/v1/fibers/{id}/watch", "watchFiber", "Follow what a fiber publishes", reads, "", []param{
+		{"POST", "/v1/fibers/{id}/pause", "pauseFiber", "Pause a fiber: it accepts no messages", writes, "", nil, []answer{aFiber}, a.pauseFiber},
+		{"POST", "/v1/fibers/{id}/resume", "resumeFiber", "Resume a fiber", writes, "", nil, []answer{aFiber}, a.resumeFiber},
+		{"POST", "/v1/fibers/{id}/interrupt", "interruptFiber", "Ask a fiber to end", writes, "", nil, []answer{aFiber}, a.interruptFiber},
+		{"GET", "/v1/fibers/{id}/watch", "watchFiber", "Follow the outputs of a fiber", reads, "", []param{
 			{"after", "Begin after the output of this number, as far as it is remembered; the header Last-Event-ID does the same and sees another fiber of the id too."},
 			{"replay", "true: begin with what is remembered."},
 			{"created_at", "Only the fiber of the id that was created then, as RFC 3339."},

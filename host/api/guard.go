@@ -164,7 +164,7 @@ func (g *guard) free(r *http.Request, need access) bool {
 	return false
 }
 
-// matches compares digests, so that the time it takes tells nothing about how
+// matches compares digests, so that the time it takes reveals nothing about how
 // much of the token was right or how long it is.
 func (g *guard) matches(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")

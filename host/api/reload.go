@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// reload loads one worker anew, or all of them where the path names none.
+// reload reloads one worker, or everything that has changed where the path names none.
 // Compiling takes its time, so a reload counts as a request that waits. It goes
 // on when the client leaves, but changes nothing then unless it was through.
 func (a *API) reload(w http.ResponseWriter, r *http.Request) error {

@@ -63,10 +63,16 @@ func NewServer(handler http.Handler, cfg ServeConfig) *http.Server {
 // stops taking connections, ends waits and streams, and lets other requests
 // finish. It returns nil after that, and otherwise why it could not serve.
 func (a *API) Serve(ctx context.Context, listener net.Listener, cfg ServeConfig) error {
+	return Serve(ctx, a, a.Stop, listener, cfg)
+}
+
+// Serve does what [API.Serve] does, for a handler that may be of several APIs, one after the other. stop ends waits and
+// streams.
+func Serve(ctx context.Context, handler http.Handler, stop func(), listener net.Listener, cfg ServeConfig) error {
 	setDefault(&cfg.Conns, 4096)
 	setDefault(&cfg.ShutdownTimeout, 10*time.Second)
-	server := NewServer(a, cfg)
-	server.RegisterOnShutdown(a.Stop)
+	server := NewServer(handler, cfg)
+	server.RegisterOnShutdown(stop)
 	conns := limitConns(listener, cfg.Conns)
 	server.RegisterOnShutdown(conns.closeUnused)
 	server.ConnContext = withConn

@@ -18,7 +18,7 @@ import (
 const maxStateBody = 2 * jobhost.MaxStatePayloadBytes
 
 var (
-	runParam    = param{"run", "The run of the job; left out = the plain one, that of the queue."}
+	runParam    = param{"run", "The run of the job; default: the job itself, as the queue runs it."}
 	stateParams = []param{runParam, {"task", "Only states of this task, from 0."}, {"tag", "Only states under this tag."}}
 )
 
@@ -27,11 +27,11 @@ func (a *API) stateRoutes() []route {
 	return []route{
 		{"GET", "/v1/states", "listStateJobs", "List the jobs that have states", reads, "", []param{
 			{"deleted", "true: those too that are marked as deleted."},
-			{"cursor", "Goes on where a page ended: its next."},
-			{"limit", "The size of a page, 1 to 1000; left out = 50."},
+			{"cursor", "Where to go on: the next of the previous page."},
+			{"limit", "The size of a page, 1 to 1000; default 50."},
 		}, []answer{answers[jobhost.StateJobPage](200, "A page of jobs, by id.")}, a.listStateJobs},
 		{"GET", "/v1/states/{job}", "getStates", "Show the states of a job, and which one prevails", reads, "", stateParams, []answer{
-			answers[jobhost.StateReport](200, "The states that there are, by task and tag, and the lowest one."),
+			answers[jobhost.StateReport](200, "The states, by task and tag, and the lowest one."),
 		}, a.getStates},
 		{"GET", "/v1/states/{job}/watch", "watchStates", "Follow the states of a job", reads, "", append(stateParams[:len(stateParams):len(stateParams)],
 			param{"after", "Leave out what has not changed since the event of this id; the header Last-Event-ID does the same."},
@@ -39,10 +39,10 @@ func (a *API) stateRoutes() []route {
 			{200, "Server-sent events until one of them is called end; the data is JSON.", wire.Stream, []reflect.Type{reflect.TypeFor[jobhost.StateEvent]()}},
 		}, a.watchStates},
 		{"PUT", "/v1/states/{job}/{task}/{tag}", "setState", "Set the state of a task under a tag", writes, wire.JSON, []param{
-			runParam, {"tasks", "How many tasks the job has, if it isn't there yet; left out = it must be there."},
+			runParam, {"tasks", "How many tasks the job has, to create it if it doesn't exist yet; by default it must exist."},
 		}, []answer{answers[jobhost.TaskState](200, "The state is durable: with its version, time and event_id.")}, a.setState},
 		{"DELETE", "/v1/states/{job}", "deleteStates", "Remove the states of a job that the queue doesn't know", writes, "", []param{runParam}, []answer{gone}, a.deleteStates},
-		{"POST", "/v1/states:clean", "cleanStates", "Remove states that have not changed for long", writes, wire.JSON, nil, []answer{
+		{"POST", "/v1/states:clean", "cleanStates", "Remove states that have not changed for a long time", writes, wire.JSON, nil, []answer{
 			answers[jobhost.StateCleaned](200, "How many jobs were marked as deleted, and how many removed."),
 		}, a.cleanStates},
 	}

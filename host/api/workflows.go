@@ -27,8 +27,8 @@ func (a *API) workflowRoutes() []route {
 	routes := []route{
 		{"POST", "/v1/workflows", "startWorkflow", "Start a workflow", writes, wire.JSON, []param{runWaitParam}, []answer{
 			answers[jobhost.WorkflowReceipt](201, "The workflow is durable. With wait: the workflow, ended.").started(),
-			answers[jobhost.WorkflowReceipt](200, "The same workflow was there before. With wait: the workflow, ended.").started(),
-			answers[wire.WorkflowStarted](202, "The time to wait ran out: the workflow as it is."),
+			answers[jobhost.WorkflowReceipt](200, "The same workflow existed already. With wait: the workflow, ended.").started(),
+			answers[wire.WorkflowStarted](202, "The time to wait is over: the workflow as it is now."),
 		}, a.startWorkflow},
 		{"GET", "/v1/workflows", "listWorkflows", "List workflows", reads, "", []param{
 			{"name", "Only workflows of this definition."},
@@ -36,27 +36,27 @@ func (a *API) workflowRoutes() []route {
 			{"parent", "Only workflows that are steps of the one of this id."},
 			{"after", "Only workflows started at this time or later, as RFC 3339."},
 			{"before", "Only workflows started before this time, as RFC 3339."},
-			{"cursor", "Goes on where a page ended: its next."},
-			{"limit", "The size of a page, 1 to 1000; left out = 50."},
+			{"cursor", "Where to go on: the next of the previous page."},
+			{"limit", "The size of a page, 1 to 1000; default 50."},
 		}, []answer{answers[jobhost.WorkflowPage](200, "A page of workflows, the latest start first, without their outputs and steps.")}, a.listWorkflows},
 		{"GET", "/v1/workflows/{id}", "getWorkflow", "Show a workflow with its steps", reads, "", []param{runWaitParam}, []answer{
-			aRun, answers[jobhost.WorkflowRun](202, "The time to wait ran out: the workflow as it is."),
+			aRun, answers[jobhost.WorkflowRun](202, "The time to wait is over: the workflow as it is now."),
 		}, a.getWorkflow},
-		{"GET", "/v1/workflows/{id}/trace", "traceWorkflow", "Tell what happened in a workflow", reads, "", nil, []answer{
+		{"GET", "/v1/workflows/{id}/trace", "traceWorkflow", "List what happened in a workflow", reads, "", nil, []answer{
 			answers[[]jobhost.TraceEntry](200, "What happened, in the order of time."),
 		}, a.traceWorkflow},
-		{"GET", "/v1/workflows/{id}/output", "getWorkflowOutput", "Fetch what a workflow returned", reads, "", nil, []answer{
+		{"GET", "/v1/workflows/{id}/output", "getWorkflowOutput", "Fetch the output of a workflow", reads, "", nil, []answer{
 			{200, "The bytes.", wire.Bytes, nil},
 		}, a.getWorkflowOutput},
 		{"GET", "/v1/workflows/{id}/definition", "getDefinitionOf", "Show the definition that a workflow runs", reads, "", nil, []answer{aDefinition}, a.getDefinitionOf},
 		{"POST", "/v1/workflows/{id}/cancel", "cancelWorkflow", "End a workflow and all that it runs", writes, maybeJSON, nil, []answer{aRun}, a.cancelWorkflow},
-		{"POST", "/v1/workflows/{id}/retry", "retryWorkflow", "Let a step that has failed run anew", writes, maybeJSON, nil, []answer{aRun}, a.retryWorkflow},
+		{"POST", "/v1/workflows/{id}/retry", "retryWorkflow", "Run a failed step again", writes, maybeJSON, nil, []answer{aRun}, a.retryWorkflow},
 		{"POST", "/v1/workflows/{id}/signals/{name}", "signalWorkflow", "Send a workflow a signal", writes, maybeJSON, nil, []answer{
 			{204, "A step has it, or it is kept until one waits for it.", "", nil},
 		}, a.signalWorkflow},
 		{"DELETE", "/v1/workflows/{id}", "deleteWorkflow", "Remove a workflow that has ended, with its jobs", writes, "", nil, []answer{gone}, a.deleteWorkflow},
 		{"POST", "/v1/workflows:check", "checkWorkflow", "Check a definition without running it", writes, wire.JSON, nil, []answer{
-			answers[wire.WorkflowCheck](200, "It has no faults."),
+			answers[wire.WorkflowCheck](200, "It has no errors."),
 		}, a.checkWorkflow},
 		{"GET", "/v1/definitions", "listDefinitions", "List the definitions of workflows", reads, "", nil, []answer{
 			answers[[]jobhost.Workflow](200, "All definitions of the host, by name."),

@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// Pause stops a fiber from accepting input from outside; messages already in its queue
+// PauseFiber stops a fiber from accepting input from outside; messages already in its queue
 // are processed. Callers waiting for room get an error. Errors: not_found, conflict (it
 // has ended).
 func (r *Registry) PauseFiber(_ context.Context, id string) (jobhost.Fiber, error) {
@@ -39,7 +39,7 @@ func (r *Registry) setPaused(id string, paused bool) (jobhost.Fiber, error) {
 	return f.nowLocked(), nil
 }
 
-// Interrupt asks a fiber to end and returns at once. The fiber accepts no more input from
+// InterruptFiber asks a fiber to end and returns at once. The fiber accepts no more input from
 // outside, its body is notified and can still receive earlier messages, and after the
 // grace period its context ends. A fiber that waits for its permit doesn't start. If it
 // was interrupted before or has ended, it is returned as it is.

@@ -20,7 +20,7 @@ func (r *Registry) find(id string) (*Fiber, *jobhost.Fiber) {
 	return nil, r.past.get(id)
 }
 
-// Get returns the description of a fiber. The labels and result of a returned
+// Fiber returns the description of a fiber. The labels and result of a returned
 // fiber must never be changed.
 func (r *Registry) Fiber(_ context.Context, id string) (jobhost.Fiber, error) {
 	f, end := r.find(id)
@@ -50,7 +50,7 @@ func (r *Registry) Wait(ctx context.Context, id string) (jobhost.Fiber, error) {
 	return *end, nil
 }
 
-// List returns a page of fibers ordered by id, including those that have ended
+// Fibers returns a page of fibers ordered by id, including those that have ended
 // and are remembered, without their results.
 func (r *Registry) Fibers(_ context.Context, filter jobhost.FiberFilter) (jobhost.FiberPage, error) {
 	if err := filter.Check(); err != nil {

@@ -131,7 +131,7 @@ func meant(query *jobhost.FiberQuery, createdAt time.Time) bool {
 	return query.CreatedAt.IsZero() || query.CreatedAt.Equal(createdAt)
 }
 
-// Watch yields what a fiber publishes, like [Registry.Subscribe], until ctx ends,
+// WatchFiber yields what a fiber publishes, like [Registry.Subscribe], until ctx ends,
 // the subscription ends or the reader stops. The last pair has the error that says
 // which. A gap shows only in the numbers.
 func (r *Registry) WatchFiber(ctx context.Context, query jobhost.FiberQuery) iter.Seq2[jobhost.FiberOutput, error] {

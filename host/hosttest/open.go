@@ -40,7 +40,17 @@ func (h *Host) Stop() error { return h.stop() }
 // what the host began with, unless they say otherwise.
 func Open(t testing.TB, change ...func(*host.Config)) *Host {
 	t.Helper()
-	cfg := Config(t)
+	return OpenOn(t, func(t testing.TB, cfg *host.Config) { OnDB(t, cfg) }, change...)
+}
+
+// Stores gives a configuration its stores, empty ones, which are closed when the test ends.
+type Stores func(t testing.TB, cfg *host.Config)
+
+// OpenOn is [Open] on other stores.
+func OpenOn(t testing.TB, stores Stores, change ...func(*host.Config)) *Host {
+	t.Helper()
+	cfg := storeless(t)
+	stores(t, &cfg)
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -85,6 +95,14 @@ func Start(t testing.TB, cfg host.Config) *Host {
 // test ends, so the host must have stopped by then.
 func Config(t testing.TB) host.Config {
 	t.Helper()
+	cfg := storeless(t)
+	OnDB(t, &cfg)
+	return cfg
+}
+
+// storeless is what [Config] returns, without stores.
+func storeless(t testing.TB) host.Config {
+	t.Helper()
 	engine, err := sharedEngine()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +115,6 @@ func Config(t testing.TB) host.Config {
 		Payloads:  payloads(t), PayloadThreshold: 1024,
 	}
 	cfg.Workers[0].Entry = "echo"
-	OnDB(t, &cfg)
 	return cfg
 }
 

@@ -48,8 +48,9 @@ func LoadStores(path string) (*Manifest, error) {
 	}
 	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir)}
 	if doc := r.decode(text); doc != nil {
-		r.lost(doc, "host", "payload")
+		r.lost(doc, "host", "payload", "cluster")
 		r.host(doc, m)
+		r.cluster(doc, m)
 		if section, ok := doc["payload"].(map[string]any); ok {
 			delete(section, "key")
 		}

@@ -2,7 +2,7 @@ package manifest
 
 import "strings"
 
-// Changed returns the names of the settings of [host], [fibers] and [workflows], such
+// Changed returns the names of the settings of [host], [cluster], [fibers] and [workflows], such
 // as "host.listen", that next gives another value, and "payload" if anything of that
 // is another.
 func (m *Manifest) Changed(next *Manifest) []string {
@@ -13,6 +13,11 @@ func (m *Manifest) Changed(next *Manifest) []string {
 		}
 		if f.bind(m.Dir, &m.Host).show() != f.bind(next.Dir, &next.Host).show() {
 			changed = append(changed, "host."+f.name)
+		}
+	}
+	for _, f := range clusterFields() {
+		if f.bind(m.Dir, &m.Cluster).show() != f.bind(next.Dir, &next.Cluster).show() {
+			changed = append(changed, "cluster."+f.name)
 		}
 	}
 	for _, f := range fibersFields() {

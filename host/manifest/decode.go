@@ -54,7 +54,7 @@ func (r *reader) faultValue(path []string, err error) {
 }
 
 // sections are the names of what a manifest consists of.
-var sections = []string{"host", "worker", "schedule", "fibers", "fiber", "workflows", "workflow", "webhook", "payload"}
+var sections = []string{"host", "worker", "schedule", "fibers", "fiber", "workflows", "workflow", "webhook", "payload", "cluster"}
 
 func (r *reader) manifest(doc map[string]any) *Manifest {
 	m := &Manifest{Dir: r.dir, Host: defaultHost(r.dir), Unpinned: r.unpinned}
@@ -89,6 +89,7 @@ func (r *reader) manifest(doc map[string]any) *Manifest {
 	r.schedules(doc, m)
 	r.fibers(doc, m)
 	r.workflows(doc, m)
+	r.cluster(doc, m)
 	r.payloads(doc, m)
 	m.Webhook = r.webhook(doc)
 	return m

@@ -28,6 +28,7 @@ func TestDocs(t *testing.T) {
 	breaker := jobhost.DefaultBreaker("")
 	fibers, fiber := defaultFibers(), defaultFiber()
 	workflows := defaultWorkflowSettings()
+	cluster := defaultCluster()
 	payloads, payloadStore := defaultPayload(), defaultPayloadStore()
 	want := map[string]string{
 		"host":              docTable(hostFields(), &host),
@@ -39,6 +40,7 @@ func TestDocs(t *testing.T) {
 		"fiber.restart":     docTable(restartFields(), &fiber.Restart),
 		"workflows":         docTable(workflowsFields(), &workflows),
 		"workflow.NAME":     docTable(workflowFields(), &workflowSection{}),
+		"cluster":           docTable(clusterFields(), &cluster),
 		"payload":           docTable(payloadFields(), &payloads),
 		"[payload.store]":   docTable(payloadStoreFields(), &payloadStore),
 		"[payload.key]":     docTable(payloadKeyFields(), &PayloadKey{}),

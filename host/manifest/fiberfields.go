@@ -12,7 +12,7 @@ func fibersFields() []field[Fibers] {
 	type f = field[Fibers]
 	return []f{
 		{
-			name: "max", kind: kindWhole, meaning: "Most fibers that live at one time, 1 to 100,000. Each has a sandbox of its own, up to its worker's `memory`, which does not count for `host.max_memory`.",
+			name: "max", kind: kindWhole, meaning: "Most fibers that live at the same time, 1 to 100,000. Each has a sandbox of its own, up to its worker's `memory`, which does not count for `host.max_memory`.",
 			bind: func(_ string, s *Fibers) setting { return whole(&s.Max, 1, jobhost.MaxFibers) },
 		},
 		{
@@ -80,7 +80,7 @@ func restartFields() []field[jobhost.RestartPolicy] {
 	}
 	return []f{
 		{
-			name: "when", kind: "`never`, `on_failure` or `always`", meaning: "After which ends the fiber is started again, with the messages that wait for it and whoever watches it; after an interrupt never.",
+			name: "when", kind: "`never`, `on_failure` or `always`", meaning: "After which ends the fiber is started again, with its waiting messages and its watchers; after an interrupt never.",
 			bind: func(_ string, p *policy) setting {
 				return oneOf(&p.When, jobhost.RestartNever, jobhost.RestartOnFailure, jobhost.RestartAlways)
 			},
@@ -94,7 +94,7 @@ func restartFields() []field[jobhost.RestartPolicy] {
 			bind: func(_ string, p *policy) setting { return length(&p.Max, time.Millisecond, jobhost.MaxDelay) },
 		},
 		{
-			name: "intensity", kind: kindWhole, meaning: "How many restarts there may be `within` a time; the fiber fails for good at the next one. 1 to 1,000,000.",
+			name: "intensity", kind: kindWhole, meaning: "How many restarts there may be `within` a time; the fiber fails permanently at the next one. 1 to 1,000,000.",
 			bind: func(_ string, p *policy) setting { return whole(&p.Intensity, 1, 1_000_000) },
 		},
 		{

@@ -78,7 +78,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return texts(&h.AllowedHosts, maxAllowedHosts, allowedHost) },
 		},
 		{
-			name: "store", kind: "`sqlite:FOLDER` or `mem:`", meaning: "Where jobs are kept. `mem:` keeps them in memory: they are gone when the host ends.",
+			name: "store", kind: "`sqlite:FOLDER`, `postgres://…` or `mem:`", meaning: "Where jobs are kept. Hosts that name the same PostgreSQL are a [cluster](cluster.md): `postgres://USER@HOST/DATABASE`, without the password. `mem:` keeps them in memory: they are gone when the host ends.",
 			bind: func(dir string, h *Host) setting { return store(dir, &h.Store) },
 		},
 		{
@@ -102,7 +102,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return whole(&h.MaxRunning, 0, maxRunning) },
 		},
 		{
-			name: "max_memory", kind: kindSize, auto: "three quarters of the machine's memory", meaning: "Memory of all sandboxes that run tasks at one time, each counted with its worker's `memory`, that of an Extism plugin once for each module and once for its kernel, and 24MiB for the stack of its calls; over it tasks wait. 64MiB to 16TiB.",
+			name: "max_memory", kind: kindSize, auto: "three quarters of the machine's memory", meaning: "Memory of all sandboxes that run tasks at the same time, each counted with its worker's `memory`, that of an Extism plugin once for each module and once for its kernel, and 24MiB for the stack of its calls; over it tasks wait. 64MiB to 16TiB.",
 			bind: func(_ string, h *Host) setting { return size(&h.MaxMemory, 64<<20, 16<<40) },
 		},
 		{
@@ -118,7 +118,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return duration(&h.ShutdownTimeout, 0, time.Hour) },
 		},
 		{
-			name: "cancel_grace", kind: kindDuration, meaning: "How long a cancelled attempt may go on after it was told, up to 1h; `0s` = not at all.",
+			name: "cancel_grace", kind: kindDuration, meaning: "How long a cancelled attempt may go on after it was notified, up to 1h; `0s` = not at all.",
 			bind: func(_ string, h *Host) setting { return duration(&h.CancelGrace, 0, time.Hour) },
 		},
 		{
@@ -190,7 +190,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return textual(&w.Entry, "run", line(jobhost.MaxEntryBytes)) },
 		},
 		{
-			name: "pool_size", kind: kindWhole, auto: "number of CPUs; 32 times that with `sandbox = \"process\"`", meaning: "Tasks of this worker that run at one time, each in its own sandbox; 1 to 4096.",
+			name: "pool_size", kind: kindWhole, auto: "number of CPUs; 32 times that with `sandbox = \"process\"`", meaning: "Tasks of this worker that run at the same time, each in its own sandbox; 1 to 4096.",
 			bind: func(_ string, w *Worker) setting { return whole(&w.PoolSize, 1, maxPoolSize) },
 		},
 		{
@@ -198,7 +198,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return whole(&w.QueueCapacity, 1, maxQueue) },
 		},
 		{
-			name: "rate_limit", kind: "rate", auto: "no limit", meaning: "How often tasks may begin, such as `100/s`, `30/m` or `1/10s`. Tasks over it are held until it is their time.",
+			name: "rate_limit", kind: "rate", auto: "no limit", meaning: "How often tasks may begin, such as `100/s`, `30/m` or `1/10s`. Tasks over it are held until it is their time. It holds over a restart; after a crash there is no burst at first.",
 			bind: func(_ string, w *Worker) setting { return rate(&w.RateLimit) },
 		},
 		{
@@ -206,7 +206,7 @@ func workerFields() []field[Worker] { //nolint:revive // it is a table, however 
 			bind: func(_ string, w *Worker) setting { return wholeOrLeft(&w.RateBurst, jobhost.MaxRateCount) },
 		},
 		{
-			name: "concurrency_per_key", kind: kindWhole, meaning: "Tasks of jobs with one `concurrency_key` that run at one time; 0 = only `pool_size` bounds them.",
+			name: "concurrency_per_key", kind: kindWhole, meaning: "Tasks of jobs with one `concurrency_key` that run at the same time; 0 = only `pool_size` bounds them.",
 			bind: func(_ string, w *Worker) setting { return whole(&w.ConcurrencyPerKey, 0, maxPoolSize) },
 		},
 		{

@@ -133,7 +133,7 @@ func httpFields(secret func(any) (Secret, error)) []field[HTTP] { //nolint:reviv
 			bind: func(_ string, h *HTTP) setting { return whole(h.MaxRedirects, 0, 20) },
 		},
 		{
-			name: "retries", kind: kindWhole, meaning: "How often a request is sent again that reached nobody, or may be sent twice; 0 to 10.",
+			name: "retries", kind: kindWhole, meaning: "How often a request is sent again that reached no server, or may be sent twice; 0 to 10.",
 			bind: func(_ string, h *HTTP) setting { return whole(h.MaxRetries, 0, 10) },
 		},
 		{
@@ -149,15 +149,15 @@ func httpFields(secret func(any) (Secret, error)) []field[HTTP] { //nolint:reviv
 			bind: func(_ string, h *HTTP) setting { return whole(&h.ConnsPerHost, 1, 10_000) },
 		},
 		{
-			name: "max_connections", kind: kindWhole, meaning: "Requests of all the worker's jobs that are under way at one time; further ones are answered −4. 1 to 100,000.",
+			name: "max_connections", kind: kindWhole, meaning: "Requests of all the worker's jobs that are under way at the same time; further ones are answered −4. 1 to 100,000.",
 			bind: func(_ string, h *HTTP) setting { return whole(&h.MaxConnections, 1, maxConnections) },
 		},
 		{
-			name: "max_buffered", kind: kindSize, meaning: "Memory of all bodies that are under way at one time; 1MiB to 1TiB.",
+			name: "max_buffered", kind: kindSize, meaning: "Memory of all bodies that are under way at the same time; 1MiB to 1TiB.",
 			bind: func(_ string, h *HTTP) setting { return size(&h.MaxBuffered, 1<<20, 1<<40) },
 		},
 		{
-			name: "max_open", kind: kindWhole, meaning: "Requests that one attempt has open at one time; 1 to 4,000.",
+			name: "max_open", kind: kindWhole, meaning: "Requests that one attempt has open at the same time; 1 to 4,000.",
 			bind: func(_ string, h *HTTP) setting { return whole(&h.OpenRequests, 1, 4000) },
 		},
 		{

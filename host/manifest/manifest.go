@@ -1,7 +1,7 @@
 // Package manifest reads manifest.toml, the one file that says what a host
 // runs: its own settings in [host], one [worker.NAME] for each plugin, one
 // [[schedule]] for each job that comes at certain times, one [[fiber]] for each
-// fiber that starts with the host, with [fibers] for what holds for all of them,
+// fiber that starts with the host, with [fibers] for what holds for all of them, [cluster] for a host that shares its store,
 // one [workflow.NAME] for each workflow, with [workflows] for all of them, [webhook], which says where webhooks may go, and [payload], which
 // says where large payloads are.
 //
@@ -60,6 +60,7 @@ type Manifest struct {
 	WorkflowFiles map[WorkflowPart]string
 
 	Payload Payload
+	Cluster Cluster
 	// Webhook is nil when there is no such section.
 	Webhook *Webhook
 	// Warnings are what is allowed but probably not meant, sorted by position.
@@ -113,14 +114,13 @@ type Host struct {
 
 // Store says where jobs are kept.
 type Store struct {
-	// Driver is "sqlite" or "mem".
+	// Driver is "sqlite", "mem" or [Postgres].
 	Driver string
-	// Dir is the folder of the database, absolute; empty for "mem".
+	// Dir is the folder of the database, absolute; empty for all but "sqlite".
 	Dir string
+	// URL is that of the database, without a password, of [Postgres].
+	URL string
 }
-
-// Postgres reports whether jobs are in a PostgreSQL, which hosts can share.
-func (s *Store) Postgres() bool { return s.Driver == "postgres" }
 
 // States says where the states of tasks are kept; the zero value = in the store.
 type States struct {

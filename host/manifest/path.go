@@ -112,7 +112,7 @@ func pathTo(p *string, dir, example string, resolve func(dir, path string) (stri
 }
 
 func store(dir string, p *Store) setting {
-	const hint = `use "sqlite:FOLDER", such as "sqlite:./data", or "mem:" to keep nothing`
+	const hint = `use "sqlite:FOLDER", such as "sqlite:./data", "postgres://USER@HOST/DATABASE" to share it, or "mem:" to keep nothing`
 	return parsed("sqlite:./data",
 		func(s string) error {
 			driver, rest, _ := strings.Cut(s, ":")
@@ -125,6 +125,12 @@ func store(dir string, p *Store) setting {
 					return err
 				}
 				*p = Store{Driver: driver, Dir: abs}
+			case (driver == Postgres || driver == "postgresql") && strings.HasPrefix(rest, "//"):
+				shared, err := postgresStore(s)
+				if err != nil {
+					return err
+				}
+				*p = shared
 			default:
 				// Only the scheme: what follows may hold a password.
 				return wrong(hint, "%s is not a store", text.Quote(driver+":", text.Short))
@@ -132,7 +138,10 @@ func store(dir string, p *Store) setting {
 			return nil
 		},
 		func() string {
-			if p.Dir == "" {
+			switch {
+			case p.URL != "":
+				return p.URL
+			case p.Dir == "":
 				return p.Driver + ":"
 			}
 			path := showPath(dir, p.Dir)

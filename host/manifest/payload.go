@@ -51,8 +51,9 @@ const LocalPayloads = "local"
 // PayloadStore is a section [[payload.store]].
 type PayloadStore struct {
 	Name, Kind string
-	// Path is the folder, absolute, of kind file.
-	Path string
+	// Path is the folder, absolute, of kind file. Shared says that all hosts of a cluster see it.
+	Path   string
+	Shared bool
 	// Endpoint is the URL of the server, of kind s3; the objects are in Bucket.
 	Endpoint, Region, Bucket string
 	PathStyle                bool
@@ -91,6 +92,9 @@ func (r *reader) payloads(doc map[string]any, m *Manifest) {
 		m.Payload.Stores = r.payloadStores(table, &m.Host.Store)
 		m.Payload.Keys = r.payloadKeys(table)
 	}
+	if m.Host.Store.Driver == Postgres {
+		r.checkShared(m.Payload.Stores)
+	}
 	first := m.firstPayloadStore()
 	if !slices.ContainsFunc(m.Payload.Stores, func(s PayloadStore) bool { return s.Name == first.Name || s.Kind == DatabasePayloads }) {
 		m.Payload.Stores = slices.Insert(m.Payload.Stores, 0, first)
@@ -100,12 +104,23 @@ func (r *reader) payloads(doc map[string]any, m *Manifest) {
 // firstPayloadStore is the store that a host has without being told.
 func (m *Manifest) firstPayloadStore() PayloadStore {
 	s := defaultPayloadStore()
-	if m.Host.Store.Postgres() {
+	if m.Host.Store.Driver == Postgres {
 		s.Name, s.Kind = DatabasePayloads, DatabasePayloads
 		return s
 	}
 	s.Name, s.Kind, s.Path = LocalPayloads, FilePayloads, filepath.Join(m.Host.Data, "payloads")
 	return s
+}
+
+// checkShared sees that other hosts of a cluster reach the stores of this one.
+func (r *reader) checkShared(stores []PayloadStore) {
+	for i := range stores {
+		if stores[i].Kind == FilePayloads && !stores[i].Shared {
+			path := []string{"payload", "store", element(i + 1)}
+			r.faultKey(path, path, "other hosts of the cluster don't see a folder of this machine",
+				"use kind database, a bucket or Redis; or set shared = true if it is on a file system that all of them mount at the same place")
+		}
+	}
 }
 
 // tables returns a list of tables in [payload].
@@ -164,7 +179,7 @@ func (r *reader) payloadSecret(path []string, v any, to *Secret) {
 
 // settingsOf are the settings of each kind of store, those that must be set first.
 var settingsOf = map[string]struct{ needs, has []string }{
-	FilePayloads:  {[]string{"path"}, nil},
+	FilePayloads:  {[]string{"path"}, []string{"shared"}},
 	S3Payloads:    {[]string{"endpoint", "bucket"}, []string{"region", "prefix", "path_style", "access_key", "secret_key"}},
 	RedisPayloads: {[]string{"url"}, []string{"password", "prefix", "ttl", "durable"}},
 	// It is where the jobs are.
@@ -197,7 +212,7 @@ func (r *reader) checkPayloadStore(path []string, table map[string]any, s *Paylo
 // of two, each would take the objects of the other for orphans.
 func (r *reader) checkDatabasePayloads(kind []string, before []PayloadStore, jobs *Store) {
 	switch {
-	case !jobs.Postgres():
+	case jobs.Driver != Postgres:
 		r.faultValue(kind, wrong(`set host.store to "postgres://USER@HOST/DATABASE", or use "file", "s3" or "redis"`,
 			"the jobs of this host are not in PostgreSQL"))
 	case slices.ContainsFunc(before, func(s PayloadStore) bool { return s.Kind == DatabasePayloads }):

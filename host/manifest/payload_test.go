@@ -9,7 +9,7 @@ import (
 // store in it.
 func TestDatabasePayloads(t *testing.T) {
 	t.Parallel()
-	folder := map[string]any{"name": "here", "kind": "file", "path": "objects"}
+	folder := map[string]any{"name": "here", "kind": "file", "path": "objects", "shared": true}
 	database := func(name string) map[string]any { return map[string]any{"name": name, "kind": "database"} }
 	for _, c := range []struct {
 		name   string

@@ -48,6 +48,10 @@ func payloadStoreFields() []field[PayloadStore] { //nolint:revive // it is a tab
 			},
 		},
 		{
+			name: "shared", kind: kindFlag, meaning: "All hosts of a [cluster](cluster.md) see the folder, as with NFS, for `file`.",
+			bind: func(_ string, s *PayloadStore) setting { return boolean(&s.Shared) },
+		},
+		{
 			name: "endpoint", kind: "URL", auto: "none, must be set", meaning: "Server, for `s3`, such as `https://s3.eu-central-1.amazonaws.com`.",
 			bind: func(_ string, s *PayloadStore) setting {
 				return textual(&s.Endpoint, "https://s3.example.com", serverURL("https", "http"))

@@ -28,6 +28,7 @@ func (m *Manifest) Show() []byte {
 	if m.Webhook != nil {
 		m.showWebhook(&b)
 	}
+	m.showCluster(&b)
 	m.showPayload(&b)
 	return []byte(b.String())
 }

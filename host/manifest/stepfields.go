@@ -66,7 +66,7 @@ func stepFields() []field[stepSection] { //nolint:revive // it is a table, howev
 			bind: func(_ string, s *step) setting { return word(&s.FanOut, "input.items") },
 		},
 		{
-			name: "max_parallel", kind: kindWhole, auto: "no bound", meaning: "Most of those tasks that run at one time; 1 to 1,000,000.",
+			name: "max_parallel", kind: kindWhole, auto: "no bound", meaning: "Most of those tasks that run at the same time; 1 to 1,000,000.",
 			bind: func(_ string, s *step) setting { return wholeOrLeft(&s.MaxParallel, maxParallel) },
 		},
 		{
@@ -74,7 +74,7 @@ func stepFields() []field[stepSection] { //nolint:revive // it is a table, howev
 			bind: func(_ string, s *step) setting { return wholeOrLeft(&s.Tasks, jobhost.MaxTasks) },
 		},
 		{
-			name: "timeout", kind: kindDuration, auto: "the worker's", meaning: "Longest time of one attempt, 1ms to 1d; of a signal how long it waits, up to 3650d, without which it waits for ever.",
+			name: "timeout", kind: kindDuration, auto: "the worker's", meaning: "Longest time of one attempt, 1ms to 1d; of a signal how long it waits, up to 3650d, without which it waits forever.",
 			bind: func(_ string, s *step) setting { return given((*time.Duration)(&s.Timeout), 1, jobhost.MaxDelay) },
 		},
 		{

@@ -85,7 +85,7 @@ func webhookFields(secret func(any) (Secret, error)) []field[Webhook] {
 			bind: func(dir string, w *Webhook) setting { return webhookSecrets(dir, w, secret) },
 		},
 		{
-			name: "dead", kind: "URL", auto: "none", meaning: "Is told of each dead letter of every worker. A rule of `allow` must match.",
+			name: "dead", kind: "URL", auto: "none", meaning: "Is notified of each dead letter of every worker. A rule of `allow` must match.",
 			bind: func(_ string, w *Webhook) setting {
 				return textual(&w.Dead, "https://hooks.example.com/dead", line(httpurl.MaxBytes))
 			},
@@ -95,11 +95,11 @@ func webhookFields(secret func(any) (Secret, error)) []field[Webhook] {
 			bind: func(_ string, w *Webhook) setting { return duration(&w.Timeout, time.Millisecond, time.Hour) },
 		},
 		{
-			name: "pool_size", kind: kindWhole, meaning: "Deliveries that are under way at one time; 1 to 4096.",
+			name: "pool_size", kind: kindWhole, meaning: "Deliveries that are under way at the same time; 1 to 4096.",
 			bind: func(_ string, w *Webhook) setting { return whole(&w.PoolSize, 1, maxPoolSize) },
 		},
 		{
-			name: "per_host", kind: kindWhole, meaning: "Deliveries to one receiver, as scheme, host and port name it, that are under way at one time; 0 = only `pool_size` bounds them.",
+			name: "per_host", kind: kindWhole, meaning: "Deliveries to one receiver, as scheme, host and port name it, that are under way at the same time; 0 = only `pool_size` bounds them.",
 			bind: func(_ string, w *Webhook) setting { return whole(&w.PerHost, 0, maxPoolSize) },
 		},
 		{

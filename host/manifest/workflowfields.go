@@ -18,7 +18,7 @@ func workflowsFields() []field[WorkflowSettings] {
 	type f = field[WorkflowSettings]
 	return []f{
 		{
-			name: "max_open", kind: kindWhole, meaning: "Most workflows that run at one time, those that wait included; over it starts are answered `exhausted` (429). 1 to 10,000,000.",
+			name: "max_open", kind: kindWhole, meaning: "Most workflows that run at the same time, those that wait included; over it starts are answered `exhausted` (429). 1 to 10,000,000.",
 			bind: func(_ string, s *WorkflowSettings) setting { return whole(&s.MaxOpen, 1, maxOpen) },
 		},
 		{
@@ -91,7 +91,7 @@ func workflowFields() []field[workflowSection] {
 			bind: func(_ string, w *workflow) setting { return priorityOrNormal(&w.Priority) },
 		},
 		{
-			name: "max_parallel", kind: kindWhole, meaning: "Most steps whose jobs or workflows run at one time, up to 1,000,000; 0 = no bound.",
+			name: "max_parallel", kind: kindWhole, meaning: "Most steps whose jobs or workflows run at the same time, up to 1,000,000; 0 = no bound.",
 			bind: func(_ string, w *workflow) setting { return whole(&w.MaxParallel, 0, maxParallel) },
 		},
 	}

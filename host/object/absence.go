@@ -137,6 +137,9 @@ func (r *removals) add(refs []payload.Ref) {
 		r.keys = map[string]struct{}{}
 	}
 	for _, ref := range refs {
+		if _, has := r.keys[ref.Key]; has {
+			continue // a second entry would take up room, and the first would take the key along
+		}
 		if len(r.ring) == mostRemovals {
 			delete(r.keys, r.ring[0])
 			r.ring = r.ring[1:]

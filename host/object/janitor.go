@@ -68,7 +68,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case err == nil:
 			wait = retryFirst
 			continue
-		case errors.Is(err, payload.ErrBusy), errors.Is(err, errNotOwner): // a backup, which is no fault, or already logged
+		case errors.Is(err, payload.ErrBusy), errors.Is(err, errNotOwner), // a backup, which is no fault, or already logged
+			errors.Is(err, errNoLease), k.cfg.Store.Err() != nil: // for the next host
 		default:
 			k.cfg.Logger.Warn("unreferenced payloads are not removed yet; it will be retried", logkey.Error, err)
 		}
@@ -139,23 +140,52 @@ func (k *Keeper) remove(ctx context.Context, refs []payload.Ref, orphans bool) (
 	var errs []error
 	for store, refs := range byStore {
 		free, others := k.removableNow(ctx, store, refs)
-		err := k.cfg.Set.Delete(ctx, free)
+		gone, err := k.deleteAll(ctx, free)
 		k.disclaim(refs)
-		refs = free
-		switch {
-		case errors.Is(err, payload.ErrNoStore):
-			k.cfg.Logger.Warn("payloads stay in a store that the manifest doesn't have any more", logkey.Payloads, store, logkey.Count, len(refs))
-		case err != nil:
-			errs = append(errs, err)
-			continue
-		default:
-			k.removed.add(refs)
-			k.cfg.Removed(len(refs), orphans)
+		if errors.Is(err, payload.ErrNoStore) {
+			k.cfg.Logger.Warn("payloads stay in a store that the manifest doesn't have any more", logkey.Payloads, store, logkey.Count, len(free))
+			gone, err = free, nil
+		} else if len(gone) > 0 {
+			k.removed.add(gone)
+			k.cfg.Removed(len(gone), orphans)
 		}
-		errs = append(errs, others)
-		removed = append(removed, refs...)
+		errs = append(errs, err)
+		if err == nil {
+			errs = append(errs, others)
+		}
+		removed = append(removed, gone...)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// deleteAtOnce is how many objects are deleted between two looks at the lease of a store that
+// hosts share.
+const deleteAtOnce = 16
+
+// errNoLease is why nothing is deleted for now.
+var errNoLease = errors.New("the lease of the store was not renewed for a while, so another host may lead soon")
+
+// deleteAll deletes objects of one store, as long as this host may, and returns those that are gone.
+// Another host that leads may refer to what this one has found to be without a reference.
+func (k *Keeper) deleteAll(ctx context.Context, refs []payload.Ref) (gone []payload.Ref, err error) {
+	most := max(len(refs), 1)
+	leased, shared := k.cfg.Store.(record.Leased)
+	if shared {
+		most = deleteAtOnce
+	}
+	for some := range slices.Chunk(refs, most) {
+		if err := k.cfg.Store.Err(); err != nil {
+			return gone, err
+		}
+		if shared && leased.Holding() {
+			return gone, errNoLease
+		}
+		if err := k.cfg.Set.Delete(ctx, some); err != nil {
+			return gone, err
+		}
+		gone = append(gone, some...)
+	}
+	return gone, nil
 }
 
 // divide separates own objects from those left to others: see [TakeOver].

@@ -32,6 +32,9 @@ type bench struct {
 	place     string        // of the store; empty = it can't be copied
 	contested atomic.Bool   // the last value reported
 	markTakes time.Duration // to read a mark, and to set one
+
+	// change changes the configuration of the keepers to come; nil = it is as it is.
+	change func(*object.Config)
 }
 
 func setup(t *testing.T) *bench {
@@ -49,7 +52,7 @@ func (b *bench) open() *object.Keeper {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	k, err := object.New(b.t.Context(), object.Config{
+	cfg := object.Config{
 		Set: set, Store: b.store, Place: b.place,
 		Removed: func(n int, orphans bool) {
 			i := 0
@@ -59,7 +62,11 @@ func (b *bench) open() *object.Keeper {
 			b.removed[i].Add(int64(n))
 		},
 		Contested: func(_ string, contested bool) { b.contested.Store(contested) },
-	})
+	}
+	if b.change != nil {
+		b.change(&cfg)
+	}
+	k, err := object.New(b.t.Context(), cfg)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -20,10 +20,11 @@ func (k *Keeper) Calm(until time.Time) { k.calm = until }
 // are not looked at again: when the row of one is removed, its reference is left for the
 // janitor.
 func (k *Keeper) sweep(ctx context.Context) error {
-	if time.Now().Before(k.calm) {
+	now := k.cfg.Store.Now()
+	if now.Before(k.calm) {
 		return nil
 	}
-	before := time.Now().Add(-k.cfg.OrphanAge)
+	before := now.Add(-k.cfg.OrphanAge)
 	var errs []error
 	for _, store := range k.cfg.Set.Stores() {
 		errs = append(errs, k.cfg.Set.Sweep(ctx, store))

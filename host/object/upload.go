@@ -66,8 +66,8 @@ func (k *Keeper) Upload(ctx context.Context, r io.Reader) (jobhost.Upload, error
 	k.letGo(ref.Name()) // from now on its age protects it
 	made, _ := payload.KeyTime(ref.Key)
 	// From the end of the upload, but limited so that the sweep can't come
-	// first.
-	expires := time.Now().Add(k.cfg.UploadFor)
+	// first: both look at the store's clock, also on another host.
+	expires := k.cfg.Store.Now().Add(k.cfg.UploadFor)
 	if last := made.Add(max(k.cfg.OrphanAge, k.cfg.UploadFor)); expires.After(last) {
 		expires = last
 	}
@@ -134,7 +134,7 @@ func (k *Keeper) Redeem(ctx context.Context, token string) (payload.Ref, error) 
 	if !ok {
 		return payload.Ref{}, errToken("payload_ref is not what an upload was answered with", "upload the payload again: POST /v1/payloads")
 	}
-	if time.Now().After(expires) {
+	if k.cfg.Store.Now().After(expires) {
 		return ref, errToken("the upload has expired", "upload the payload again")
 	}
 	if !k.hold(ref.Name(), true) {

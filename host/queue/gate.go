@@ -10,8 +10,8 @@ import (
 // that take more already go on.
 func (q *Queue) SetMaxMemory(bytes int64) { q.gate.resize(bytes) }
 
-// gate bounds how many tasks run at once over all workers, and how much memory
-// their sandboxes may take together. Lanes that found it shut are served in
+// gate bounds how many tasks run at once on a machine over all workers, and how much
+// memory their sandboxes may take together. Lanes that found it shut are served in
 // the order in which they came, so none starves: while one waits that needs
 // much memory, no other one is let in before it.
 type gate struct {
@@ -21,6 +21,15 @@ type gate struct {
 	bound  int64 // of memory
 	queue  []*lane
 }
+
+// place is what a task that runs has of its machine.
+type place struct {
+	gate   *gate // nil = there is no place
+	memory int64
+}
+
+// leave gives the place back. The caller must not hold a lane's lock.
+func (p place) leave() { p.gate.leave(p.memory) }
 
 // newGate returns a gate for so many tasks and bytes; 0 = no bound.
 func newGate(places int, memory int64) *gate {
@@ -48,24 +57,23 @@ func (g *gate) resize(memory int64) {
 	g.admit()
 }
 
-// enter takes a place and the memory that a task of the lane may use, and
-// returns how much that is. Without them it remembers the lane, which is
-// served when other tasks leave.
-func (g *gate) enter(l *lane) (memory int64, ok bool) {
-	if l.granted {
-		l.granted = false
-		return l.grant, true
+// enter takes a place, with the memory that a task of the lane may use. Without them
+// it remembers the lane, which is served when other tasks leave.
+func (g *gate) enter(l *lane) (p place, ok bool) {
+	if l.granted.gate == g {
+		p, l.granted = l.granted, place{}
+		return p, true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	memory = l.worker.Load().Memory
+	memory := l.worker.Load().Memory
 	if len(g.queue) == 0 && g.takeLocked(memory) {
-		return memory, true
+		return place{g, memory}, true
 	}
 	if !slices.Contains(g.queue, l) {
 		g.queue = append(g.queue, l)
 	}
-	return 0, false
+	return place{}, false
 }
 
 func (g *gate) takeLocked(memory int64) bool {
@@ -93,7 +101,7 @@ func (g *gate) admit() {
 			return
 		}
 		// Lanes take their lock before the gate's, so the gate has let go of its own.
-		if !l.offer(memory) {
+		if !l.offer(place{g, memory}) {
 			g.give(memory)
 		}
 	}
@@ -123,14 +131,33 @@ func (g *gate) next() (*lane, int64) {
 }
 
 // offer lets the lane in, and reports whether it had a use for that.
-func (l *lane) offer(memory int64) (used bool) {
+func (l *lane) offer(p place) (used bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.granted, l.grant = true, memory
+	l.granted = p
 	l.pumpLocked()
-	used = !l.granted
-	l.granted = false
+	used = l.granted.gate == nil
+	l.granted = place{}
 	return used
+}
+
+// chooseLocked chooses a slot for a task and takes a place on its machine: of the slots that wait,
+// the one that waits the shortest where there is room. It returns its index; false = there is no room
+// for any of them.
+func (l *lane) chooseLocked() (slot int, p place, ok bool) {
+	var some [4]*gate
+	shut := some[:0]
+	for i := len(l.idle) - 1; i >= 0; i-- {
+		g := l.idle[i].gate
+		if l.granted.gate != nil && l.granted.gate != g || slices.Contains(shut, g) {
+			continue
+		}
+		if p, ok := g.enter(l); ok {
+			return i, p, true
+		}
+		shut = append(shut, g)
+	}
+	return 0, place{}, false
 }
 
 // lacks says what keeps tasks of a worker out that a slot waits for: no

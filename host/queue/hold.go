@@ -18,12 +18,15 @@ const (
 	holdPaused
 	holdDraining
 	holdDisabled
+	holdFailed
+	holdLease
 	holdRate
 	holdBreaker
 )
 
 // holdLocked returns what holds the lane's ready tasks.
 func (l *lane) holdLocked() hold {
+	held := l.q.storeHolds()
 	switch {
 	case l.parked.Load():
 		return holdParked
@@ -33,6 +36,8 @@ func (l *lane) holdLocked() hold {
 		return holdDraining
 	case l.disabled != "":
 		return holdDisabled
+	case held != notHeld:
+		return held
 	case l.rate.Bounded() && l.q.clock.now().Before(l.rate.Next()):
 		return holdRate
 	case l.breaker != nil && l.heldByBreaker(l.q.clock.now()):
@@ -44,6 +49,8 @@ func (l *lane) holdLocked() hold {
 // untilLocked is when a hold ends by itself; the zero time = not by time.
 func (l *lane) untilLocked(h hold) time.Time {
 	switch h {
+	case holdLease:
+		return l.q.clock.now().Add(lookForLease)
 	case holdRate:
 		return l.rate.Next()
 	case holdBreaker:

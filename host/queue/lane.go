@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,7 @@ type lane struct {
 	pending  int                  // tasks of submits under way; they have their place already
 	claims   claims               // of the tasks that the store has
 
-	granted bool                  // a task that ended has left its place in the gate to this lane
-	grant   int64                 // the memory that belongs to that place
+	granted place                 // that a task which ended has left to this lane
 	running map[record.Key]*Lease // current leases; those of cancelled attempts are not here
 	idle    []*Slot               // slots that wait for a task; the last one waits the shortest
 
@@ -50,6 +50,7 @@ type lane struct {
 	ends     bool // a goroutine makes their ends durable
 
 	rate        rate.Rate
+	resumed     bool             // the rate goes on where it was in the life before
 	breaker     *sharedBreaker   // nil = none
 	jobBreakers jobBreakers      // those that jobs bring along
 	wake        alarm[time.Time] // rings when what holds the lane, or a group of it, has ended
@@ -131,29 +132,29 @@ func (l *lane) pumpLocked() {
 		if l.jobHoldsLocked(next.Group) {
 			continue
 		}
-		memory, ok := l.q.gate.enter(l)
+		slot, place, ok := l.chooseLocked()
 		if !ok {
 			return
 		}
-		lease := &Lease{lane: l, TakenAt: l.q.clock.now(), memory: memory}
+		lease := &Lease{lane: l, TakenAt: l.q.clock.now(), place: place}
 		if !l.passLocked(lease, next.Group) {
-			time.AfterFunc(0, func() { l.q.gate.leave(memory) })
+			time.AfterFunc(0, place.leave)
 			continue // the look at what holds tasks finds it now
 		}
 		task := l.order.Take(next)
 		lease.entry, lease.group, lease.unread = task.Entry, task.Group, task.Traits
-		l.handLocked(lease)
+		l.handLocked(lease, slot)
 	}
 }
 
-// handLocked gives a lease to a slot.
-func (l *lane) handLocked(lease *Lease) {
+// handLocked gives a lease to the slot with that index.
+func (l *lane) handLocked(lease *Lease, index int) {
 	if lease.refusedBy == "" {
 		l.rate.Take(lease.TakenAt)
 	}
 	l.running[lease.entry.Key] = lease
-	slot := l.idle[len(l.idle)-1]
-	l.idle = l.idle[:len(l.idle)-1]
+	slot := l.idle[index]
+	l.idle = slices.Delete(l.idle, index, index+1)
 	slot.handed <- lease // has room: a slot waits for one lease at a time
 }
 

@@ -15,7 +15,7 @@ import (
 func BenchmarkListAMillion(b *testing.B) {
 	for _, state := range []jobhost.State{jobhost.Ready, jobhost.Scheduled} {
 		b.Run(state.String(), func(b *testing.B) {
-			l := newLane(&Queue{clock: newClock()}, "w")
+			l := newLane(&Queue{clock: newClock(time.Now)}, "w")
 			l.worker.Store(&Worker{})
 			l.parked.Store(false)
 			l.advanceLocked()

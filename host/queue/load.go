@@ -139,15 +139,24 @@ func (q *Queue) prepareMissing(ctx context.Context) error {
 // ends, from now on. What was held goes on.
 func (q *Queue) Put(w Worker) {
 	l := q.lanes.of(w.Name)
+	if l.put(w) {
+		q.noteRated(w.Name)
+	}
+}
+
+// put is [Queue.Put]. It reports whether that the worker has a rate is to be noted.
+func (l *lane) put(w Worker) (rated bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.worker.Store(&w)
 	l.parked.Store(false)
-	l.rate.Set(w.Rate, w.RateBurst, q.clock.now())
+	l.rate.Set(w.Rate, w.RateBurst, l.q.clock.now())
+	rated = l.resumeRateLocked()
 	l.order.LimitPerKey(w.PerKey)
 	l.breakLocked(w.Breaker)
 	l.lookAgainLocked() // a breaker may have another policy
 	l.pumpLocked()
+	return rated
 }
 
 // Park holds the tasks of a worker that was removed. When it returns no more

@@ -262,7 +262,11 @@ func (m *model) reopen(t *rapid.T) {
 		}
 	}
 	clear(m.leased) // a lease ends with its process
+	before := m.even
 	m.start(t)
+	for _, w := range m.cfg.Workers {
+		m.resumed(t, w.Name, before[w.Name])
+	}
 }
 
 func (m *model) stop(t *rapid.T) {

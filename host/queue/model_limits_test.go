@@ -68,6 +68,19 @@ func (m *model) took(t *rapid.T, worker string) {
 	m.even[worker] = even.Add(w.Rate.Every())
 }
 
+// resumed looks at where a worker's rate stands in a new queue: where it stood in the one before, unless that could
+// not be noted.
+func (m *model) resumed(t *rapid.T, worker string, before time.Time) {
+	m.even[worker] = m.q.Even(worker)
+	switch gains := m.even[worker].Sub(before); {
+	case !before.After(time.Now()): // a burst may begin
+	case gains < 0:
+		t.Fatalf("the rate of %s stands at %v, and stood at %v", worker, m.even[worker], before)
+	case gains > time.Millisecond && !m.store.failCommits:
+		t.Fatalf("the rate of %s has lost %v", worker, gains)
+	}
+}
+
 // unsureKey marks the tasks of a key, of which it is not known when in this
 // step they could be chosen.
 func (m *model) unsureKey(x *modelTask) {

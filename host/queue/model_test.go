@@ -16,6 +16,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/queuetest"
 	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 )
 
 // TestModel does random things to a queue over a store that is slow and fails,
@@ -27,23 +28,38 @@ func TestModel(t *testing.T) {
 	if os.Getenv("JOBHOST_CHAOS") != "" {
 		rounds = 40
 	}
-	for range rounds {
-		rapid.Check(t, func(rt *rapid.T) {
-			// What rapid throws must leave the bubble's goroutine to be caught.
-			var thrown any
-			synctest.Test(t, func(*testing.T) {
-				defer func() { thrown = recover() }()
-				runModel(rt)
-			})
-			if thrown != nil {
-				panic(thrown)
+	for _, store := range modelStores {
+		t.Run(store.name, func(t *testing.T) {
+			t.Parallel()
+			for range rounds {
+				rapid.Check(t, func(rt *rapid.T) {
+					// What rapid throws must leave the bubble's goroutine to be caught.
+					var thrown any
+					synctest.Test(t, func(*testing.T) {
+						defer func() { thrown = recover() }()
+						runModel(rt, store.open)
+					})
+					if thrown != nil {
+						panic(thrown)
+					}
+				})
 			}
 		})
 	}
 }
 
-func runModel(t *rapid.T) {
-	m := newModel(t)
+// modelStores are the stores that the queue is compared with the model on. Each gives keys from 1, shows the time
+// of the bubble, and is closed by the model.
+var modelStores = []struct {
+	name string
+	open func() (record.Store, error)
+}{
+	{"memory", func() (record.Store, error) { return queuetest.NewMemory(), nil }},
+	{"sqlite", func() (record.Store, error) { return sqlitequeue.Open(sqlitequeue.Options{}) }},
+}
+
+func runModel(t *rapid.T, open func() (record.Store, error)) {
+	m := newModel(t, open)
 	defer m.close()
 	t.Repeat(map[string]func(*rapid.T){
 		"submit": m.submit,
@@ -128,11 +144,15 @@ type taken struct {
 	err   error
 }
 
-func newModel(t *rapid.T) *model {
+func newModel(t *rapid.T, open func() (record.Store, error)) *model {
+	store, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
 	retry := jobhost.DefaultRetry()
 	retry.Jitter = 0
 	m := &model{
-		store:  &troubledStore{Store: queuetest.NewMemory()},
+		store:  &troubledStore{Store: store},
 		jobs:   map[string]*modelJob{},
 		next:   1,
 		leased: map[[2]int64]bool{},

@@ -101,17 +101,21 @@ type Settlement struct {
 
 // Queue is the durable queue. All methods may be called from many goroutines.
 type Queue struct {
-	store record.Store
-	cfg   Config
-	clock clock
-	lanes lanes
-	gate  *gate
+	store  record.Store
+	leased record.Leased   // the store, if hosts share it; else nil
+	failed <-chan struct{} // of the store
+	cfg    Config
+	clock  *clock
+	lanes  lanes
+	gate   *gate
 
 	breakers breakers
 	objects  objects
 	events   publisher
 	crashed  crashed // until they are settled
 
+	past     past
+	noted    atomic.Bool                   // where the rates stand
 	calm     time.Time                     // until then nothing is removed; zero = there is no reason to wait
 	resident atomic.Int64                  // bytes in all body caches
 	refusal  atomic.Pointer[jobhost.Error] // of new jobs; nil = none
@@ -133,16 +137,21 @@ func New(ctx context.Context, store record.Store, cfg Config) (*Queue, error) {
 	setDefaults(&cfg)
 	q := &Queue{
 		store:   store,
+		failed:  store.Failed(),
 		cfg:     cfg,
-		clock:   newClock(),
+		clock:   newClock(store.Now),
 		gate:    newGate(cfg.MaxRunning, cfg.MaxMemory),
 		closing: make(chan struct{}),
 		crashed: newCrashed(cfg.Crashed),
 	}
+	q.leased, _ = store.(record.Leased)
 	q.breakers.q = q
 	q.objects = objects{cfg.Objects, cfg.Threshold}
-	q.events = publisher{&q.cfg, &q.clock}
+	q.events = publisher{&q.cfg, q.clock}
 	if err := q.compareClock(ctx); err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	if err := q.recall(ctx); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
 	for _, w := range cfg.Workers {
@@ -207,11 +216,12 @@ func (q *Queue) Stop() {
 	}
 }
 
-// Close stops the queue and waits for the commits under way, or until ctx
-// ends. Leases that were not settled are open for the next queue. The
-// store stays open.
+// Close stops the queue, notes where the rates stand, and waits for the commits
+// under way, or until ctx ends. Leases that were not settled are open for the
+// next queue. The store stays open.
 func (q *Queue) Close(ctx context.Context) error {
 	q.Stop()
+	q.noteRates(ctx)
 	if _, err := op.Perform(ctx, q.inflight.Wait()); err != nil {
 		return fmt.Errorf("close queue: commits are still under way: %w", err)
 	}

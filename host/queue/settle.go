@@ -23,7 +23,7 @@ func (q *Queue) Settle(lease *Lease, report Report) {
 	} else {
 		q.conclude(lease, report)
 	}
-	q.gate.leave(lease.memory)
+	lease.place.leave()
 }
 
 func (q *Queue) conclude(lease *Lease, report Report) {
@@ -125,15 +125,17 @@ func (l *Lease) traits() order.Traits {
 // settleFailed runs when a settlement was refused or could not be made durable.
 // A refused one is no fault: the job was cancelled while the attempt ran.
 // Otherwise the task is still open in the store, under the same lease, and runs
-// again.
+// again; or the store has failed, and the next queue finds what became of it.
 func (q *Queue) settleFailed(lease *Lease, err error) {
 	if errors.Is(err, record.ErrFenced) {
 		lease.lane.finish(lease)
 		q.events.observe(lease, nil, jobhost.OutcomeCancelled, jobhost.Cancelled)
 		return
 	}
-	q.cfg.Logger.Error("settlement is not durable; the task will run again",
-		logkey.Job, lease.Job.ID, logkey.Task, lease.Index, logkey.Error, err)
+	if !errors.Is(err, record.ErrTermOver) { // which is logged once, and not for each task
+		q.cfg.Logger.Error("settlement is not durable; the task will run again",
+			logkey.Job, lease.Job.ID, logkey.Task, lease.Index, logkey.Error, err)
+	}
 	lease.lane.putBack(lease)
 }
 

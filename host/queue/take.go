@@ -18,13 +18,14 @@ import (
 // Slot takes tasks of one worker, one after the other. One goroutine uses it.
 type Slot struct {
 	lane   *lane
+	gate   *gate       // of its machine
 	handed chan *Lease // room for one
 }
 
 // Slot returns a new slot for tasks of a worker, which must be one of the
 // queue's.
 func (q *Queue) Slot(worker string) *Slot {
-	return &Slot{lane: q.lanes.of(worker), handed: make(chan *Lease, 1)}
+	return &Slot{lane: q.lanes.of(worker), gate: q.gate, handed: make(chan *Lease, 1)}
 }
 
 // Lease is a task that was taken: the right to run it, until it is settled.
@@ -37,19 +38,19 @@ type Lease struct {
 	lane    *lane
 	entry   order.Entry
 	noted   *journal.Entry // of its attempt; nil = it is not noted
-	crashed bool           // its attempt was under way when the last host died
 	group   record.Group   // that it counts for; 0 = none, or no more
 	unread  order.Traits   // of the task, until there is a body
-	memory  int64          // that the gate counts for it
+	place   place          // on the machine of its slot
 	endedAt time.Time      // when it was settled
 
 	passage       passage // of the worker's breaker
 	jobPassage    passage // of the job's
 	metJobBreaker bool    // it has met the job's, if there is one
+	crashed       bool    // its attempt was under way when the last host died
+	kept          bool    // the attempt has ended, and its result waits for a store; the lane's lock protects it
 	refusedBy     string  // the breaker that lets it pass in order to fail
 
 	fault *StoreFault // that the attempt has met and that spares it; nil = none
-	kept  bool        // the attempt has ended, and its result waits for a store; the lane's lock protects it
 
 	mu        sync.Mutex // protects cancelled and onCancel
 	cancelled bool
@@ -118,7 +119,13 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 		body, err := s.lane.body(ctx, lease.entry)
 		if body != nil && (!s.lane.meetJobBreaker(lease, body) || lease.refusedBy == "" && !s.lane.reachPayload(lease, body)) {
 			s.lane.q.breakers.judge(lease, breaker.None)
-			s.lane.q.gate.leave(lease.memory)
+			lease.place.leave()
+			continue
+		}
+		if body != nil && s.lane.q.storeHolds() != notHeld { // since the task was handed out
+			s.unhand(lease)
+			s.lane.q.breakers.judge(lease, breaker.None)
+			lease.place.leave()
 			continue
 		}
 		if body != nil && lease.begin(body) {
@@ -135,7 +142,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 		// out of the lane, which may be still to come.
 		again := err != nil && s.lane.putBack(lease)
 		s.lane.leaveGroup(lease)
-		s.lane.q.gate.leave(lease.memory)
+		lease.place.leave()
 		if !again {
 			continue
 		}

@@ -77,6 +77,12 @@ func (x *explanation) held() {
 	case holdDisabled:
 		x.Code, x.Reason = "disabled", fmt.Sprintf("worker %s is disabled: %s", x.job.Worker, l.disabled)
 		x.Ends = "jobhost worker resume " + x.job.Worker + ", or another version of it"
+	case holdFailed:
+		x.Code, x.Reason = "stopping", "the store has failed, or another host leads: this host is stopping"
+		x.Ends = "the next start of the host, or the host that leads"
+	case holdLease:
+		x.Code, x.Reason = "lease", "this host could not renew its lease for a while, so another one may lead soon"
+		x.Ends = "the database's answer, or another host"
 	case holdRate:
 		until := l.rate.Next().UTC()
 		x.Code, x.Until = "rate_limit", &until

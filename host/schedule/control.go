@@ -80,7 +80,7 @@ func timeOrNil(m record.Millis, zone *time.Location) *time.Time {
 	return &t
 }
 
-// Run submits the schedule's job now. Errors are those of a submit; exhausted also if
+// RunSchedule submits the schedule's job now. Errors are those of a submit; exhausted also if
 // overlaps aren't allowed and too many of the schedule's jobs are open.
 func (s *Scheduler) RunSchedule(ctx context.Context, name string) (jobhost.Receipt, error) {
 	e, err := s.change(ctx, name)
@@ -114,7 +114,7 @@ func (s *Scheduler) RunSchedule(ctx context.Context, name string) (jobhost.Recei
 	return jobhost.Receipt{ID: spec.ID, State: jobhost.Ready}, nil
 }
 
-// Pause durably stops ticks from creating jobs.
+// PauseSchedule durably stops ticks from creating jobs.
 func (s *Scheduler) PauseSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Scheduler) PauseSchedule(ctx context.Context, name string) (jobhost.Sch
 	return s.applyState(ctx, e, state, jobhost.EventPaused)
 }
 
-// Resume lets ticks create jobs from now on. It also repairs a schedule that fired while
+// ResumeSchedule lets ticks create jobs from now on. It also repairs a schedule that fired while
 // the clock was ahead.
 func (s *Scheduler) ResumeSchedule(ctx context.Context, name string) (jobhost.Schedule, error) {
 	e, err := s.change(ctx, name)

@@ -76,7 +76,7 @@ func (e *Engine) definition(v record.WorkflowView, hash string) (*definition, er
 	return e.defs.compile(hash, text)
 }
 
-// Signal sends a signal to a workflow: see [jobhost.WorkflowController].
+// SignalWorkflow sends a signal to a workflow: see [jobhost.WorkflowController].
 func (e *Engine) SignalWorkflow(ctx context.Context, id string, s jobhost.WorkflowSignal) error {
 	if err := s.Check(); err != nil {
 		return fmt.Errorf("signal: %w", err)
@@ -113,7 +113,7 @@ func (e *Engine) CancelWorkflow(ctx context.Context, id, reason string) (jobhost
 	return e.Workflow(ctx, id)
 }
 
-// Retry runs a step again: see [jobhost.WorkflowController].
+// RetryWorkflow runs a step again: see [jobhost.WorkflowController].
 func (e *Engine) RetryWorkflow(ctx context.Context, id, step string) (jobhost.WorkflowRun, error) {
 	judge := func(r *row, event *machine.Event) *jobhost.Error {
 		if step == "" {

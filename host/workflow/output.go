@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// OpenOutput returns the output of a workflow as a stream: see [jobhost.WorkflowRunner].
+// OpenWorkflowOutput returns the output of a workflow as a stream: see [jobhost.WorkflowRunner].
 func (e *Engine) OpenWorkflowOutput(ctx context.Context, id string) (jobhost.Content, error) {
 	var data []byte
 	var ref string

@@ -182,7 +182,7 @@ func (e *Engine) Definition(_ context.Context, name string) (jobhost.Workflow, e
 	return jobhost.Workflow{}, e.defs.missing(name)
 }
 
-// Check checks a definition: see [jobhost.WorkflowDefiner]. It isn't cached, which is for those that
+// CheckWorkflow checks a definition: see [jobhost.WorkflowDefiner]. It isn't cached, which is for those that
 // run.
 func (e *Engine) CheckWorkflow(_ context.Context, w jobhost.Workflow) error {
 	env, _ := e.defs.env()

@@ -10,7 +10,7 @@ import (
 	"github.com/jobhost/jobhost/host/workflow/machine"
 )
 
-// Trace returns what happened in a workflow, ordered by time: see [jobhost.WorkflowRunner].
+// TraceWorkflow returns what happened in a workflow, ordered by time: see [jobhost.WorkflowRunner].
 func (e *Engine) TraceWorkflow(ctx context.Context, id string) ([]jobhost.TraceEntry, error) {
 	run, err := e.Workflow(ctx, id)
 	if err != nil {

@@ -53,6 +53,9 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 	t := w.term
 	switch {
 	case isFence(err):
+		if f := t.db.cfg.Observer.Fenced; f != nil {
+			f()
+		}
 		t.over("another host has taken over")
 		return false, t.Err()
 	case t.Err() != nil:
@@ -64,6 +67,9 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 	applied, err := w.resolve(n)
 	if err == nil && applied {
 		w.n = n
+	}
+	if f := t.db.cfg.Observer.Resolved; f != nil && err == nil {
+		f(applied)
 	}
 	return !applied, err
 }
@@ -191,10 +197,21 @@ func (w *Writer) lookUp(n int64) (applied bool, err error) {
 	case w.n > 0 && (last == nil || *last < w.n):
 		t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a standby without synchronous replication take over?",
 			"acknowledged", w.n, "found", last)
+		t.db.lost(w.n, last)
 		t.over(fmt.Sprintf("the database has lost acknowledged commits after number %d", w.n))
 		return false, t.Err()
 	}
 	return applied, nil
+}
+
+// lost notifies the observer of commits that the database had acknowledged up to one, and of which it has the last.
+func (db *DB) lost(acknowledged int64, last *int64) {
+	if last != nil {
+		acknowledged -= *last
+	}
+	if f := db.cfg.Observer.Lost; f != nil {
+		f(acknowledged)
+	}
 }
 
 // reconnect replaces the writer's connection. It tries until the term is over.

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,6 +43,20 @@ type Config struct {
 	Readers int
 	// Logger is required.
 	Logger *slog.Logger
+	// Observer is notified of what becomes of commits.
+	Observer Observer
+}
+
+// Observer holds what is called as it happens, and must not block; nil = it isn't called.
+type Observer struct {
+	// Committed is called for each commit with how many changes it made.
+	Committed func(changes int, took time.Duration)
+	// Fenced is called when a commit was refused because another host leads.
+	Fenced func()
+	// Resolved is called when the outcome of a commit was unknown and has been found out.
+	Resolved func(applied bool)
+	// Lost is called when the database no longer has commits that it had acknowledged.
+	Lost func(commits int64)
 }
 
 // DefaultLease is how long a term lasts without a heartbeat, unless the manifest says otherwise.
@@ -54,6 +69,8 @@ type DB struct {
 	pool   *pgxpool.Pool   // for reads
 	send   *pgxpool.Pool   // for Send
 	closed sync.Once
+
+	address atomic.Pointer[string] // see SetAddress
 }
 
 // Bounds of what a server is given time for.
@@ -71,6 +88,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		return nil, jobhost.Invalid("store", "", "%.80q is no name of a schema", cfg.Schema)
 	}
 	db := &DB{cfg: cfg}
+	db.SetAddress(cfg.Address)
 	pool, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
 		return nil, explainURL(err)
@@ -93,6 +111,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	return db, nil
 }
+
+// Lease is how long a term lasts without a heartbeat.
+func (db *DB) Lease() time.Duration { return db.cfg.Lease }
 
 // Close closes the connections. Terms have to be over.
 func (db *DB) Close() {

@@ -29,13 +29,17 @@ type Schema struct {
 //	lease   who leads and when that was last renewed; apart from term, whose rows batches lock
 //	host    all hosts, with the public halves of their keys
 //	batch   one row for each group commit: its number is how a lost outcome is looked up
+//	secret  what all hosts have to know, such as the token of the API
 var own = Schema{Name: "cluster", Steps: []string{`
 	CREATE TABLE jobhost.term (shard smallint PRIMARY KEY, epoch bigint NOT NULL);
 	CREATE TABLE jobhost.lease (shard smallint PRIMARY KEY, epoch bigint NOT NULL, host text NOT NULL, address text NOT NULL,
 		backend int NOT NULL, renewed timestamptz NOT NULL, released bool NOT NULL) WITH (fillfactor=50);
 	CREATE TABLE jobhost.host (name text PRIMARY KEY, address text NOT NULL, key bytea NOT NULL, version text NOT NULL,
 		slots int NOT NULL, seen timestamptz NOT NULL) WITH (fillfactor=50);
-	CREATE TABLE jobhost.batch (shard smallint, n bigint, epoch bigint NOT NULL, PRIMARY KEY (shard, n))`,
+	CREATE TABLE jobhost.batch (shard smallint, n bigint, epoch bigint NOT NULL, PRIMARY KEY (shard, n))`, `
+	ALTER TABLE jobhost.host ADD COLUMN busy int NOT NULL DEFAULT 0, ADD COLUMN may_lead bool NOT NULL DEFAULT true,
+		ADD COLUMN since timestamptz NOT NULL DEFAULT now(), ADD COLUMN drained bool NOT NULL DEFAULT false, ADD COLUMN wanted timestamptz;
+	CREATE TABLE jobhost.secret (name text PRIMARY KEY, value bytea NOT NULL)`,
 }}
 
 // Version is that of a part of the database.

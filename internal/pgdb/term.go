@@ -13,10 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/term"
 )
 
 // ErrTermOver is why a store takes no more changes: another host leads, or may.
-var ErrTermOver = errors.New("the term is over: another host leads, or may lead")
+var ErrTermOver = term.ErrOver
 
 // Term is the time in which one host may write. It ends when another host takes over, when its lease could not be
 // renewed in time, or when it is released.
@@ -77,9 +78,17 @@ func (s *seconds) Scan(v any) error {
 	return nil
 }
 
-// gone reports whether the leader has said that it leads no more, or has not renewed its lease.
-func (l *Leader) gone(lease time.Duration) bool {
-	return l.Epoch == 0 || l.Released || l.Renewed >= lease
+// Vacant says why there is no leader: "first", "released" or "expired"; empty = there may be one.
+func (l *Leader) Vacant(lease time.Duration) string {
+	switch {
+	case l.Epoch == 0:
+		return "first"
+	case l.Released:
+		return "released"
+	case l.Renewed >= lease:
+		return "expired"
+	}
+	return ""
 }
 
 // pollTime is how often a standby looks whether the leader is there.
@@ -109,7 +118,7 @@ func (db *DB) Acquire(ctx context.Context) (*Term, error) {
 // try begins a term if there is no leader any more; nil and no error = there is one.
 func (db *DB) try(ctx context.Context) (*Term, error) {
 	l, err := db.Leader(ctx)
-	if err != nil || !l.gone(db.cfg.Lease) {
+	if err != nil || l.Vacant(db.cfg.Lease) == "" {
 		return nil, err
 	}
 	return db.TakeOver(ctx, l)
@@ -173,7 +182,7 @@ func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error
 			VALUES ($1, $2, $3, $4, $5, clock_timestamp(), false)
 			ON CONFLICT (shard) DO UPDATE SET epoch=excluded.epoch, host=excluded.host, address=excluded.address,
 			backend=excluded.backend, renewed=excluded.renewed, released=false RETURNING renewed`),
-			db.cfg.Shard, from+1, db.cfg.Host, db.cfg.Address, int32(t.conn.PgConn().PID())).Scan(&shown)
+			db.cfg.Shard, from+1, db.cfg.Host, *db.address.Load(), int32(t.conn.PgConn().PID())).Scan(&shown)
 	})
 	if err == nil && taken {
 		t.epoch.Store(from + 1)
@@ -200,6 +209,13 @@ func (t *Term) Holding() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return time.Until(t.until) < time.Duration((1-holdAt)*float64(t.db.cfg.Lease))
+}
+
+// LeaseAge is how long ago the lease was renewed.
+func (t *Term) LeaseAge() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.db.cfg.Lease - time.Until(t.until)
 }
 
 // over ends the term.

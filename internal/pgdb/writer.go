@@ -3,6 +3,7 @@ package pgdb
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/jobhost/jobhost"
 )
@@ -134,7 +135,11 @@ func (w *Writer) take() *group {
 func (w *Writer) run() {
 	defer close(w.told)
 	for g := w.take(); g != nil; g = w.take() {
+		begun := time.Now()
 		g.err = w.commit(g)
+		if f := w.term.db.cfg.Observer.Committed; f != nil && g.err == nil {
+			f(len(g.changes), time.Since(begun))
+		}
 		w.told <- g
 	}
 }

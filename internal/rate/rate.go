@@ -32,6 +32,17 @@ func (r *Rate) Set(to jobhost.Rate, burst int, now time.Time) {
 	}
 }
 
+// Exhaust records that as many have begun as may at once: it isn't known how many have.
+func (r *Rate) Exhaust(now time.Time) { r.even = now.Add(r.early + r.every) }
+
+// Resume continues a rate of which [Rate.Even] was known.
+func (r *Rate) Resume(even, now time.Time) {
+	r.Exhaust(now)
+	if even.Before(r.even) {
+		r.even = even
+	}
+}
+
 // Bounded reports whether there is a rate limit.
 func (r *Rate) Bounded() bool { return r.every > 0 }
 

@@ -74,7 +74,7 @@ func Verify(ctx context.Context, path string, schemas []Schema) error {
 	return err
 }
 
-// check reads a whole database that is not in use, and calls look before that. Damage is as SQLite tells it.
+// check reads a whole database that is not in use, and calls look before that. Damage is what SQLite reports.
 func check(ctx context.Context, path string, look func(*conn) error) (err error) {
 	c, err := (&DB{path: path}).connect(sqlite3.OPEN_READWRITE)
 	if err != nil {

@@ -28,7 +28,7 @@ func (c *conn) cause(err error) error {
 	case fault == nil:
 		return err
 	case files.IsFull(err) && !files.IsFull(fault):
-		return fmt.Errorf("%w: %w, and: %s", sqlite3.IOERR, fault, err.Error()) // which is not to be found in it
+		return fmt.Errorf("%w: %w, and: %s", sqlite3.IOERR, fault, err.Error()) // as text, since this is not for want of room
 	}
 	return fmt.Errorf("%w: %w", err, fault)
 }

@@ -69,12 +69,12 @@ func openSource(path string) (_ *source, err error) {
 		return nil, explainOpen(path, err)
 	}
 	// With a transaction of its own the copy is of one moment; without one it
-	// would begin anew with each commit of others. The log can't be emptied
+	// would restart with each commit of others. The log can't be emptied
 	// until it ends.
 	if err := c.exec("PRAGMA query_only=1; BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
 		return nil, explainOpen(path, err)
 	}
-	// The log doesn't begin anew until the end of the transaction. What is in the database by then was in it
+	// The log isn't restarted until the end of the transaction. What is in the database by then was in it
 	// before, or is in it now.
 	return s, remember(path, notes)
 }
@@ -157,7 +157,7 @@ func (s *source) shapeAlike(to string) (err error) {
 	return c.exec(fmt.Sprintf("PRAGMA page_size=%d; PRAGMA auto_vacuum=%d; PRAGMA application_id=%d", pageSize, autoVacuum, applicationID))
 }
 
-// explain tells why a copy was not made. Damage is that of the source only if
+// explain returns why a copy was not made. Damage is that of the source only if
 // it is found there.
 func (s *source) explain(ctx context.Context, to string, err error) error {
 	if isDamage(err) {

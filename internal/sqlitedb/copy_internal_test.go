@@ -14,7 +14,7 @@ import (
 )
 
 // Whatever goes wrong with a copy, its owner is not advised to put a backup in
-// the place of the store, nor told that the store is damaged.
+// the place of the store, nor reported that the store is damaged.
 func TestFaultsOfACopy(t *testing.T) {
 	t.Parallel()
 	const to = "/backups/jobhost.db.part"

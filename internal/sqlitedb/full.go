@@ -55,7 +55,7 @@ func (w *writer) openShort() {
 	}
 }
 
-// beginFull is called with what told that the disk is full.
+// beginFull is called with the error that says that the disk is full.
 func (w *writer) beginFull(err error) {
 	s := &w.short
 	if w.full() {
@@ -111,7 +111,7 @@ func (w *writer) endFull() {
 	w.db.log.Info("the disk has room again: new jobs are taken", logkey.Path, w.db.path)
 }
 
-// shift tells the callers of a group what became of it, but for changes that wait
+// shift notifies the callers of a group of its outcome, except for changes that wait
 // for room: they are set aside.
 func (w *writer) shift(g *group) {
 	told := g
@@ -223,7 +223,7 @@ func (w *writer) tryAgain() {
 }
 
 // moveLog writes the log back into the database, whose pages may have room there
-// already: the log then begins anew, in the room that it has.
+// already: the log is then restarted, in the room that it has.
 func (w *writer) moveLog() {
 	if w.walPages > 0 || w.short.owed {
 		w.walPages = max(w.walPages, w.softAt)

@@ -172,7 +172,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	}
 }
 
-// What waits for room is told at the end of the process that it was not made.
+// Changes that wait for room get an error at the end of the process.
 func TestCloseOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smalldisk.New(t, 16<<20)
@@ -227,7 +227,7 @@ func TestMigrateOnAFullDisk(t *testing.T) {
 }
 
 // A log that is not synced commit by commit is synced before it is moved. If that
-// finds no room, nobody knows what of it is on the disk.
+// finds no room, it is unknown what of it is on the disk.
 func TestRelaxedLogThatCannotBeSynced(t *testing.T) {
 	t.Parallel()
 	for _, relaxed := range []bool{false, true} {
@@ -280,7 +280,7 @@ func TestHammerFullDisk(t *testing.T) {
 				all[w] = append(all[w], h)
 				db.Write(h)
 				if i%10 == 0 {
-					disk.Set(crashvfs.Faults{}) // the others, who would make room, may be waiting too
+					disk.Set(crashvfs.Faults{}) // the others, which would make room, may be waiting too
 					<-db.Flowing()
 					_ = db.Full()
 				}

@@ -20,7 +20,7 @@ type lockFile struct {
 	witness *os.File // locked as well, in case the other one is removed; nil = there was none
 }
 
-// lockDir takes the directory for this process, or tells who has it.
+// lockDir locks the directory for this process, or returns which process has it.
 func lockDir(dir string) (*lockFile, error) {
 	path := filepath.Join(dir, LockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -64,7 +64,7 @@ func (l *lockFile) lockWitness(dir string) error {
 	return nil
 }
 
-// writePid tells others who has the lock. The file keeps its room until then; on a
+// writePid records which process has the lock. The file keeps its room until then; on a
 // full disk a new one stays empty, and holds as well.
 func writePid(f *os.File) error {
 	pid := []byte(strconv.Itoa(os.Getpid()) + "\n")

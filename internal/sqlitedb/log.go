@@ -23,7 +23,7 @@ import (
 //
 // What a loss of power leaves is different: each commit was synced before the next one
 // was written, so only the last of them can be unfinished. Frames with the marks of
-// further commits behind it were acknowledged. The witness tells more: up to where commits were
+// further commits behind it were acknowledged. The witness knows more: up to where commits were
 // acknowledged, exactly after a crash, and at least after a loss of power.
 func (db *DB) checkLog() error {
 	if db.memory != nil {
@@ -42,7 +42,7 @@ func (db *DB) checkLog() error {
 	}
 	db.noLog = size == 0 || log.Good == 0
 	if size == 0 || log.Good == 0 && log.Lost == 0 && log.Whole {
-		return nil // whether anything is missing, the pages of the database tell
+		return nil // the pages of the database show whether anything is missing
 	}
 	if why := db.damageOf(log, mark); why != "" {
 		return db.refuseLog(path, why)
@@ -174,7 +174,7 @@ func (db *DB) refuseLostLog() error {
 	return nil
 }
 
-// emptyLog begins the log anew. After a loss of power it may end in parts of a
+// emptyLog restarts the log. After a loss of power it may end in parts of a
 // commit, which the next ones would overwrite from their beginning only: after
 // another loss what is left of them would look like a commit that was good once.
 func (db *DB) emptyLog(c *conn) error {

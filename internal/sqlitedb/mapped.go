@@ -17,7 +17,7 @@ type mapped struct {
 }
 
 // openMapped opens a file, and gives it room on the disk for all of its size: a store to a
-// page without room would be a fault.
+// page without room would crash the process.
 func openMapped(path string, size int) (*mapped, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *mapped) WriteAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// guarded turns a fault of the disk, or of a file that was cut, into an error.
+// guarded turns a memory fault, from the disk or a truncated file, into an error.
 func (m *mapped) guarded(do func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -104,7 +104,7 @@ func TestBackupAfterAStranger(t *testing.T) {
 	}
 }
 
-// A host notes that the log begins anew before SQLite writes that. If it is killed in between, another program
+// A host notes that the log is restarted before SQLite does it. If it is killed in between, another program
 // still moves the log of before.
 func TestStrangerAfterAKillBeforeTheLogBeginsAnew(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ const (
 	// that remove something, for instance. They may use the reserve.
 	Tried
 	// Kept changes wait until there is room, before all others: their caller can't
-	// take back what they tell. They may use the reserve. What writes them must
+	// undo what they record. They may use the reserve. What writes them must
 	// bound their number: see [DB.Flowing].
 	Kept
 )

@@ -45,7 +45,7 @@ type Disk interface {
 	VFS() string
 	// SyncDir makes the names in a directory durable.
 	SyncDir(dir string) error
-	// Read opens a file to be read and tells its size; a missing one is empty.
+	// Read opens a file for reading and returns its size; a missing one is empty.
 	Read(path string) (io.ReadCloser, int64, error)
 	// Remove removes a file; a missing one is fine.
 	Remove(path string) error
@@ -53,7 +53,7 @@ type Disk interface {
 	OpenFile(path string) (sealed.Storage, error)
 	// OpenWitness opens the file of a witness, of which less is written than it may become.
 	OpenWitness(path string) (sealed.Storage, error)
-	// Stamp tells the size of a file and when it was written last; zero = it can't.
+	// Stamp returns the size of a file and when it was last written; zero = unknown.
 	Stamp(path string) (sealed.Stamp, error)
 	// Boot is different after each loss of power.
 	Boot() [16]byte

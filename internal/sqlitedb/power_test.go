@@ -115,7 +115,7 @@ func reboot(b []byte) []byte {
 }
 
 // Commits that were relaxed when the power was lost are lost as was agreed, also for a host that is
-// told to be strict from then on.
+// set to strict from then on.
 func TestStrictAfterRelaxed(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 	})
 }
 
-// TestHammer reads and writes at once; each reader must see what was told, and
+// TestHammer reads and writes at once; each reader must see what was acknowledged, and
 // within one read always the same.
 func TestHammer(t *testing.T) {
 	t.Parallel()

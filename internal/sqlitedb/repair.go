@@ -36,7 +36,7 @@ type RepairOptions struct {
 
 // Repair reads all rows that can be read of the database of a directory that no host uses, and writes them into a
 // new one in another directory, which must not hold one yet. The damaged one stays as it is. Rows whose
-// content is damaged stay, since the host tells of each when it is read, and goes on with the rest; they are reported.
+// content is damaged stay, since the host reports each when it is read, and goes on with the rest; they are reported.
 func Repair(ctx context.Context, dir, to string, opts RepairOptions) (_ Repaired, err error) {
 	defer func() {
 		if err != nil {

@@ -6,7 +6,7 @@
 //
 // A caller hands over a [Change] and is notified when it is durable. The writer
 // takes everything that waits, applies it in one transaction and syncs once;
-// no timer ever delays a commit. While the notifier tells the callers, the
+// no timer ever delays a commit. While the notifier calls back, the
 // writer is already in the next transaction.
 //
 // The package starts two goroutines, the writer and the notifier, itself: it
@@ -204,7 +204,7 @@ func (db *DB) writerPragmas() string {
 }
 
 // Failed is closed when the database has stopped after an I/O error: every
-// later write fails, and only opening it anew helps. [DB.Err] tells why.
+// later write fails, and only reopening it helps. [DB.Err] returns why.
 func (db *DB) Failed() <-chan struct{} { return db.writer.failed }
 
 // Err returns the error that stopped the database, or nil.

@@ -68,7 +68,7 @@ func (c *conn) close() error {
 }
 
 // Stmt is a prepared statement. Binding calls fill its parameters from the
-// first to the last, each time anew, and can be chained; the first error is
+// first to the last, starting over each time, and can be chained; the first error is
 // kept and returned by Exec and Done. With rows:
 //
 //	s := q.Stmt("SELECT seq FROM job WHERE worker=?").Int(7)
@@ -145,7 +145,7 @@ func (s *Stmt) Exec() error {
 }
 
 // Step moves to the next row, the first at first. It returns false at the end
-// and on errors, which Done tells.
+// and on errors, which Done returns.
 func (s *Stmt) Step() bool {
 	if s.fault() != nil {
 		return false

@@ -141,7 +141,7 @@ func reopen(t *testing.T, dir string, log *slog.Logger) (string, error) {
 	return got, err
 }
 
-// FINDINGS L1: whoever looks into the database after a crash, as the last one who has it open, moves the
+// FINDINGS L1: a program that opens the database after a crash, as the last one that has it open, moves the
 // log into it, without seals. All is there afterwards, and the host logs it once.
 func TestStrangersAfterACrash(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestReadersThatWriteNothing(t *testing.T) {
 }
 
 // Checkpoints of others while the host runs: what they move is compared with what
-// was noted, and sealed when the log begins anew; nothing is lost if the host is killed between.
+// was noted, and sealed when the log is restarted; nothing is lost if the host is killed between.
 func TestStrangersWhileTheHostRuns(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"PASSIVE", "FULL", "RESTART", "TRUNCATE"} {
@@ -250,7 +250,7 @@ func TestStrangersWhileTheHostRuns(t *testing.T) {
 	}
 }
 
-// The way of Litestream: a read transaction that stays, so that the log isn't begun anew
+// The way of Litestream: a read transaction that stays, so that the log isn't restarted
 // by the host, and passive checkpoints of its own.
 func TestReplicationByAnother(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func TestRemainsOfCommitsWithoutRoom(t *testing.T) {
 	put(t, db, 1, "first")
 	reading, end := make(chan struct{}), make(chan struct{})
 	var reader sync.WaitGroup
-	reader.Go(func() { // so that the log doesn't begin anew
+	reader.Go(func() { // so that the log isn't restarted
 		_ = db.Read(t.Context(), func(r *sqlitedb.Reader) error {
 			n, err := count(r)
 			close(reading)

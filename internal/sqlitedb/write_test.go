@@ -225,7 +225,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// member counts what a transaction tells it.
+// member counts how a transaction notifies it.
 type member struct{ before, after, rolledBack int }
 
 func (m *member) BeforeCommit(tx *sqlitedb.Tx) error {

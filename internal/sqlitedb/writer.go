@@ -71,7 +71,7 @@ type group struct {
 	errs    []error // of each, when they were made one by one; else nil
 }
 
-// writer is the one goroutine that writes, and the one that tells.
+// writer is the one goroutine that writes, and the one that notifies callers.
 type writer struct {
 	db *DB
 	tx Tx
@@ -83,7 +83,7 @@ type writer struct {
 	queued int // operations in queue
 	closed bool
 
-	// told takes groups to the notifier. When it is full the writer waits: the
+	// told passes groups to the notifier. When it is full the writer waits: the
 	// callers behind Done don't keep up, and more commits would not help.
 	told chan *group
 	done sync.WaitGroup
@@ -213,7 +213,7 @@ func (w *writer) stop() {
 
 // closeConn closes the connection. SQLite then writes the WAL into the
 // database, but not after a failure that leaves open what the WAL holds; that
-// has been told, and what Close says after it is of no use.
+// has been notified, and what Close says after it is of no use.
 func (w *writer) closeConn() error {
 	w.tx.db.WALHook(nil)
 	if w.failure == nil {

@@ -15,6 +15,7 @@ type Arg struct {
 // from it: see genimports.
 type Kind string
 
+// The kinds.
 const (
 	Int32    Kind = "int32"
 	Int64    Kind = "int64"

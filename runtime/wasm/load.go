@@ -264,22 +264,15 @@ func named(src runtime.Source, err error) error {
 	if !ok {
 		return fmt.Errorf("load %s: %w", subject, err)
 	}
-	text := e.Message
+	message := e.Message
 	if err != error(e) {
-		text = strings.ReplaceAll(err.Error(), "\n", "; ")
+		message = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	e.Message = strings.TrimSpace(subject + " " + clip(text))
-	e.Hint = clip(e.Hint)
+	e.Message = strings.TrimSpace(subject + " " + text.Clip(message, maxText))
+	e.Hint = text.Clip(e.Hint, maxText)
 	return e
 }
 
 // maxText bounds error texts about a plugin, in bytes: the number and length of
 // its imports and exports are its author's choice.
 const maxText = 2000
-
-func clip(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + " …"
-}

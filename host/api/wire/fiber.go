@@ -14,7 +14,7 @@ import (
 type fiberBody struct {
 	ID         str                 `json:"id" type:"string" doc:"Names the fiber. Required."`
 	Worker     str                 `json:"worker" type:"string" doc:"The worker of the manifest that it is of. Required."`
-	Entry      str                 `json:"entry" type:"string" doc:"The export to call; left out = the worker's."`
+	Entry      str                 `json:"entry" type:"string" doc:"The export to call; default: the worker's."`
 	Init       textOrJSON          `json:"init" type:"" doc:"What the guest finds as its input, up to 1 MiB: the text of a string, or the JSON text of any other value."`
 	InitBase64 base64Text          `json:"init_base64" type:"string" doc:"That as base64, for bytes that are no text; not together with init."`
 	Labels     labels              `json:"labels" type:"object" doc:"Texts by name, for people."`

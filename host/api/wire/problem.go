@@ -111,7 +111,7 @@ func faults(list []*jobhost.Error, err error) []*jobhost.Error {
 	return list
 }
 
-// Err returns the problem as the error that it was made from, as far as it tells.
+// Err returns the problem as the error that it was made from, as far as it says.
 func (p *Problem) Err() error {
 	first := &jobhost.Error{
 		Code: p.Code, Message: p.Detail, Field: p.Field, Hint: p.Hint,

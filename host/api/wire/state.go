@@ -13,7 +13,7 @@ type stateBody struct {
 	Message       str        `json:"message" type:"string" doc:"Message for people, up to 4 KiB."`
 	Payload       rawObject  `json:"payload" type:"object" doc:"The application's own data, a JSON object of up to 64 KiB."`
 	EventID       str        `json:"event_id" type:"string" doc:"Names the write: one that is sent again with the event_id of the last one changes nothing."`
-	SchemaVersion whole      `json:"schema_version" type:"integer" doc:"The version of the payload's schema; left out = 1."`
+	SchemaVersion whole      `json:"schema_version" type:"integer" doc:"The version of the payload's schema; default: 1."`
 }
 
 // cleanupBody is the body that cleans states up.

@@ -13,24 +13,24 @@ import (
 // submitBody is the body of a submit.
 type submitBody struct {
 	Worker         str                  `json:"worker" type:"string" doc:"The worker of the manifest that is to do it. Required."`
-	ID             str                  `json:"id" type:"string" doc:"Names the job; left out = a new UUID of version 7. The same id with the same content is the same job."`
+	ID             str                  `json:"id" type:"string" doc:"Names the job; default: a new UUID of version 7. The same id with the same content is the same job."`
 	Payload        textOrJSON           `json:"payload" type:"" doc:"What the worker gets: the text of a string, or the JSON text of any other value."`
 	PayloadBase64  base64Text           `json:"payload_base64" type:"string" doc:"The payload as base64, for bytes that are no text; not together with payload."`
 	PayloadRef     str                  `json:"payload_ref" type:"string" doc:"A payload that was uploaded: what POST /v1/payloads answered; not together with payload. It is for one job."`
 	ContentType    str                  `json:"content_type" type:"string" doc:"Describes the payload; application/json if payload is not a string and nothing else is given."`
-	Entry          str                  `json:"entry" type:"string" doc:"The export to call; left out = the worker's."`
+	Entry          str                  `json:"entry" type:"string" doc:"The export to call; default: the worker's."`
 	Priority       priority             `json:"priority" type:"string" doc:"critical, high, normal (the default), low or background."`
 	Delay          duration             `json:"delay" type:"string" doc:"When the job may start, counted from now, such as \"5s\"; not together with run_at."`
 	RunAt          instant              `json:"run_at" type:"string" doc:"When the job may start, as RFC 3339."`
-	Tasks          whole                `json:"tasks" type:"integer" doc:"The number of partitions; left out = 1."`
-	MaxAttempts    whole                `json:"max_attempts" type:"integer" doc:"How often it is tried, the first time included; left out = the worker's."`
-	Timeout        duration             `json:"timeout" type:"string" doc:"Bounds one attempt, such as \"30s\"; left out = the worker's."`
+	Tasks          whole                `json:"tasks" type:"integer" doc:"The number of partitions; default: 1."`
+	MaxAttempts    whole                `json:"max_attempts" type:"integer" doc:"How often it is tried, the first time included; default: the worker's."`
+	Timeout        duration             `json:"timeout" type:"string" doc:"Bounds one attempt, such as \"30s\"; default: the worker's."`
 	ConcurrencyKey str                  `json:"concurrency_key" type:"string" doc:"Jobs with the same key take turns with others, and count together for the worker's concurrency_per_key."`
 	Deadline       duration             `json:"deadline" type:"string" doc:"How long after the submit the job is given up if it waits, such as \"1h\"."`
 	UniqueKey      str                  `json:"unique_key" type:"string" doc:"The worker has one job with this key at a time: another submit returns that one."`
-	UniqueFor      duration             `json:"unique_for" type:"string" doc:"How long after its submit a job keeps others with its unique_key out, such as \"1h\"; left out = as long as it is kept."`
+	UniqueFor      duration             `json:"unique_for" type:"string" doc:"How long after its submit a job keeps others with its unique_key out, such as \"1h\"; default: as long as it is kept."`
 	Callback       object[callbackBody] `json:"callback" type:"object" doc:"What to notify when this job has ended: worker gets a job, or url a POST. The notification is submitted together with the end."`
-	Retention      duration             `json:"retention" type:"string" doc:"How long the job is kept after its end, such as \"7d\"; left out = as the worker says."`
+	Retention      duration             `json:"retention" type:"string" doc:"How long the job is kept after its end, such as \"7d\"; default: as the worker says."`
 	Labels         labels               `json:"labels" type:"object" doc:"Texts by name, for people and filters."`
 }
 

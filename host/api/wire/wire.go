@@ -18,7 +18,7 @@ const (
 	Bytes   = "application/octet-stream"
 )
 
-// Headers that tell what is known of a key besides its value; times are as in
+// Headers that describe a key besides its value; times are as in
 // RFC 3339.
 const (
 	KeyVersion   = "Jobhost-Key-Version"
@@ -33,7 +33,7 @@ const (
 	EventEnd = "end"
 	// EventOutput is something that a fiber published.
 	EventOutput = "output"
-	// EventResync says that the host was started anew since the id that the
+	// EventResync says that the host was restarted since the id that the
 	// reader wants to go on from: events are lost, and what the reader knows is old.
 	EventResync = "resync"
 )
@@ -41,7 +41,7 @@ const (
 // Names of the events of a stream of states.
 const (
 	EventState    = "state"    // a state, of those that there are or a change
-	EventSentinel = "sentinel" // those that there are have been told
+	EventSentinel = "sentinel" // the current states have been sent
 )
 
 // Submitted is the answer to a submit that waits: the job as it is then, and

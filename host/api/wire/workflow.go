@@ -11,17 +11,17 @@ import (
 type workflowBody struct {
 	Workflow    str        `json:"workflow" type:"string" doc:"The name of a definition of the host. Either it or definition is required."`
 	Definition  rawObject  `json:"definition" type:"object" doc:"A definition that comes along, up to 8 MiB."`
-	ID          str        `json:"id" type:"string" doc:"Names the workflow: wf- and 1 to 77 more characters; left out = a new one. The same id with the same content is the same workflow."`
+	ID          str        `json:"id" type:"string" doc:"Names the workflow: wf- and 1 to 77 more characters; default: a new one. The same id with the same content is the same workflow."`
 	Input       anyJSON    `json:"input" type:"" doc:"What it is started with: any JSON value."`
 	InputText   plainText  `json:"input_text" type:"string" doc:"That as text; not together with input."`
 	InputBase64 base64Text `json:"input_base64" type:"string" doc:"That as base64, for bytes that are no text; not together with input."`
 	Labels      labels     `json:"labels" type:"object" doc:"Texts by name, added to those of the definition."`
-	Retention   duration   `json:"retention" type:"string" doc:"How long it is kept after its end, such as \"7d\"; left out = as the host says."`
+	Retention   duration   `json:"retention" type:"string" doc:"How long it is kept after its end, such as \"7d\"; default: as the host says."`
 }
 
 // signalBody is the body of a signal.
 type signalBody struct {
-	ID            str        `json:"id" type:"string" doc:"Makes the signal count once, however often it is sent; left out = each counts."`
+	ID            str        `json:"id" type:"string" doc:"Makes the signal count once, however often it is sent; default: each counts."`
 	Payload       anyJSON    `json:"payload" type:"" doc:"What the step returns that waits for it: any JSON value, up to 64 KiB."`
 	PayloadText   plainText  `json:"payload_text" type:"string" doc:"That as text; not together with payload."`
 	PayloadBase64 base64Text `json:"payload_base64" type:"string" doc:"That as base64, for bytes that are no text; not together with payload."`
@@ -34,7 +34,7 @@ type cancelBody struct {
 
 // retryBody is the body that retries a step.
 type retryBody struct {
-	Step str `json:"step" type:"string" doc:"The step that is to run anew; left out = the one that made the workflow fail."`
+	Step str `json:"step" type:"string" doc:"The step to run again; default: the one that made the workflow fail."`
 }
 
 // WorkflowMembers lists the members of the body that starts a workflow; see [Members].

@@ -28,6 +28,9 @@ func ListSQL(q *record.ListQuery) (string, pgx.NamedArgs) {
 	return sql + selectPage, args
 }
 
+// WorkflowsSQL returns the statement of a list of workflows.
+func WorkflowsSQL(q *record.WorkflowQuery) (string, []any) { return listWorkflows(q) }
+
 // DeadSQL returns the statement of a piece of a list of dead letters.
 func DeadSQL(q *record.DeadQuery, n int) (string, pgx.NamedArgs) {
 	l := &deadList{q: q, below: q.Below}

@@ -61,7 +61,9 @@ func TestInbox(t *testing.T) {
 	}
 
 	c := newCaller(s)
-	spec := func(id string) *record.JobSpec { return &record.JobSpec{ID: id, Worker: "echo", Tasks: 1, CreatedAt: 1} }
+	spec := func(id string) *record.JobSpec {
+		return &record.JobSpec{ID: id, Worker: "echo", Tasks: 1, CreatedAt: 1}
+	}
 	if err := c.do(&record.Submit{Job: spec(named), Incoming: jobs[0].Number}); err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,8 @@ var fillPlans = []string{
 	`INSERT INTO jobhost.log (task, idx, attempt, dropped, text) SELECT seq, 0, 1, 0, 'line' FROM jobhost.task`,
 	`INSERT INTO jobhost.kv SELECT CASE WHEN i<JOBS/2 THEN 1 ELSE 2 END, 'key-'||i, 1, CASE WHEN i%100=0 THEN at ELSE 0 END, at, 5, 'value' FROM jobhost.made`,
 	`INSERT INTO jobhost.kv_worker VALUES (1, 1000000, 1), (2, 1000000, 1)`,
+	`INSERT INTO jobhost.workflow SELECT seq, 'wf-'||i, 'w'||worker, 'hash', CASE WHEN i>JOBS*14/15 THEN 0 WHEN i%(JOBS/5)=11 THEN 3 WHEN i%1000=5 THEN 2 ELSE 1 END,
+		'\x00', 0, CASE WHEN i%100=7 THEN 1 ELSE 0 END, '', '', '', '', at, 0, 0, 0, '', repeat('x', 100)::bytea FROM jobhost.made`,
 	`DROP TABLE jobhost.made`,
 }
 
@@ -73,6 +75,12 @@ func listCase(name string, q record.ListQuery) planCase {
 	return planCase{name, sql, []any{args}, most}
 }
 
+func workflowCase(name string, q record.WorkflowQuery) planCase {
+	q.Limit = 51
+	sql, args := pgqueue.WorkflowsSQL(&q)
+	return planCase{name, sql, args, pageReads}
+}
+
 func deadCase(name string, q record.DeadQuery) planCase {
 	sql, args := pgqueue.DeadSQL(&q, 204)
 	return planCase{name, sql, []any{args}, pageReads}
@@ -80,6 +88,7 @@ func deadCase(name string, q record.DeadQuery) planCase {
 
 func planCases() []planCase {
 	status := func(s record.Status) *record.Status { return &s }
+	state := func(s record.WorkflowStatus) *record.WorkflowStatus { return &s }
 	label := func(name, value string) map[string]string { return map[string]string{name: value} }
 	early := record.Millis(1_700_000_000_000 + planJobs/3*100)
 	keys := make([]int64, 51)
@@ -87,6 +96,14 @@ func planCases() []planCase {
 		keys[i] = int64(1 + i*planJobs/60)
 	}
 	return []planCase{
+		workflowCase("workflows", record.WorkflowQuery{}),
+		workflowCase("workflows below", record.WorkflowQuery{Below: planJobs / 2}),
+		workflowCase("workflows, name", record.WorkflowQuery{Name: "w1"}),
+		workflowCase("workflows that run", record.WorkflowQuery{Status: state(record.WorkflowRunning)}),
+		workflowCase("workflows, rare status", record.WorkflowQuery{Status: state(record.WorkflowCancelled)}),
+		workflowCase("workflows, name and rare status", record.WorkflowQuery{Name: "w1", Status: state(record.WorkflowCancelled)}),
+		workflowCase("workflows that are steps", record.WorkflowQuery{Parent: "wf-1"}),
+		workflowCase("workflows, old", record.WorkflowQuery{After: early, Before: early + 1000}),
 		listCase("newest", record.ListQuery{}),
 		listCase("below", record.ListQuery{Below: planJobs / 2}),
 		listCase("worker", record.ListQuery{Worker: "w1"}),
@@ -159,7 +176,7 @@ type plan struct {
 }
 
 // large are the tables that grow with the number of jobs.
-var large = map[string]bool{"job": true, "task": true, "label": true, "child": true, "dead": true, "failure": true, "log": true, "kv": true}
+var large = map[string]bool{"job": true, "task": true, "label": true, "child": true, "dead": true, "failure": true, "log": true, "kv": true, "workflow": true}
 
 // scans returns the large tables that are read as a whole.
 func (p *plan) scans() (tables []string) {

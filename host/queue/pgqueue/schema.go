@@ -194,9 +194,9 @@ CREATE TABLE jobhost.workflow (
 	record       bytea NOT NULL
 ) WITH (fillfactor=50);
 CREATE INDEX workflow_name ON jobhost.workflow (name, seq);
-CREATE INDEX workflow_open ON jobhost.workflow (seq) WHERE status=0;
-CREATE INDEX workflow_failed ON jobhost.workflow (seq) WHERE status=2;
+CREATE INDEX workflow_status ON jobhost.workflow (status, seq);
 CREATE INDEX workflow_parent ON jobhost.workflow (parent, seq) WHERE parent>0;
+CREATE INDEX workflow_time ON jobhost.workflow (started_at);
 CREATE INDEX workflow_due ON jobhost.workflow (expires_at) WHERE expires_at>0;
 CREATE TABLE jobhost.workflow_data (workflow bigint, slot bigint, data bytea NOT NULL, PRIMARY KEY (workflow, slot));
 ALTER TABLE jobhost.workflow_data ALTER data SET STORAGE EXTERNAL;

@@ -10,6 +10,7 @@ package pgqueue
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/pgdb"
@@ -25,8 +26,8 @@ type Store struct {
 }
 
 var (
-	_ record.Store = (*Store)(nil)
-	_ record.Inbox = (*Store)(nil)
+	_ record.Leased = (*Store)(nil)
+	_ record.Inbox  = (*Store)(nil)
 )
 
 // Companion keeps something of jobs in tables of its own, in the same database. The writer calls its methods, within a
@@ -50,11 +51,17 @@ func New(ctx context.Context, db *pgdb.DB, term *pgdb.Term, writer *pgdb.Writer,
 	return &Store{db: db, term: term, writer: writer, image: im}, nil
 }
 
-// Failed is closed when the term is over.
+// Now implements [record.Store]: it is the database's time.
+func (s *Store) Now() time.Time { return s.term.Now() }
+
+// Failed implements [record.Store]: it is closed when the term is over.
 func (s *Store) Failed() <-chan struct{} { return s.term.Done() }
 
-// Err returns why the term is over, nil = it is not.
+// Err implements [record.Store].
 func (s *Store) Err() error { return s.term.Err() }
+
+// Holding implements [record.Leased].
+func (s *Store) Holding() bool { return s.term.Holding() }
 
 // Close implements [record.Store].
 func (s *Store) Close() error { return nil }

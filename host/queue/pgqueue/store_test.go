@@ -88,6 +88,9 @@ func TestStore(t *testing.T) {
 			}
 			return open(t, old.schema)
 		},
+		Fault: func(t testing.TB, s record.Store) { // the writer's connection is lost
+			postgres.Shared(t).Exec(t, "SELECT pg_terminate_backend(backend) FROM "+s.(*store).schema+".lease")
+		},
 	}
 	queuetest.Run(t, h)
 	t.Run("workflows", func(t *testing.T) { queuetest.RunWorkflows(t, h) })

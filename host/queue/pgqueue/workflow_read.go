@@ -178,7 +178,7 @@ func listWorkflows(q *record.WorkflowQuery) (sql string, args []any) {
 		add("name=$%d", q.Name)
 	}
 	if q.Status != nil {
-		// Written out, so that the indexes of a few statuses can be used.
+		// Written out, so that the planner knows how rare it is.
 		where = append(where, fmt.Sprintf("status=%d", *q.Status))
 	}
 	if q.After != 0 {

@@ -164,7 +164,7 @@ func (r *workflowRemoval) remove(roots []int64) (gone int64, err error) {
 	return gone, r.drop(over)
 }
 
-// hide lets workflows not be shown any more, nor can anybody retry one of those below.
+// hide keeps workflows from being shown, and those below from being retried.
 func (r *workflowRemoval) hide(roots []int64) error {
 	n, err := r.s.Exec("UPDATE jobhost.workflow SET status=4, expires_at=1 WHERE seq=ANY($1) AND status<>4", roots)
 	if n == 0 || err != nil {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -231,6 +232,15 @@ func (s *Memory) Deaths(ctx context.Context, after, before record.Millis) (out [
 	})
 	return out, err
 }
+
+// Now implements [record.Store].
+func (s *Memory) Now() time.Time { return time.Now() }
+
+// Failed implements [record.Store]. There is nothing that can fail.
+func (s *Memory) Failed() <-chan struct{} { return nil }
+
+// Err implements [record.Store].
+func (s *Memory) Err() error { return nil }
 
 // Close implements [record.Store].
 func (s *Memory) Close() error {

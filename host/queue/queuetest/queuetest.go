@@ -25,6 +25,9 @@ type Harness struct {
 	// Reopen closes the store and returns one with what it left behind, closed
 	// when the test ends. Nil = the stores leave nothing behind.
 	Reopen func(t testing.TB, s record.Store) record.Store
+	// Fault lets a store meet the fault that most likely leaves it open what became of
+	// a commit, such as a connection that is cut. Nil = there is none that can be made here.
+	Fault func(t testing.TB, s record.Store)
 }
 
 // Run runs the suite. Its subtests run in parallel with each other.
@@ -67,6 +70,8 @@ func Run(t *testing.T, h Harness) {
 		{"missing", testMissing},
 		{"cancelled context", testContext},
 		{"closed", testClosed},
+		{"outcome", testOutcome},
+		{"now", testNow},
 		{"reopen", testReopen},
 		{"hammer", testHammer},
 		{"property", testProperty},

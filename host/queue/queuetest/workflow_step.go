@@ -123,7 +123,7 @@ func testJobOutputs(t *testing.T, h Harness) {
 	check()
 	s.view(look)
 	check()
-	s.view(func(v record.WorkflowView) error { // as somebody looks who has looked at the steps before
+	s.view(func(v record.WorkflowView) error { // with the steps looked at before
 		w, err := v.WorkflowByID("wf-a")
 		if err != nil {
 			return err

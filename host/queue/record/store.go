@@ -2,7 +2,12 @@
 // operations that change them, and the interface of a store that keeps them.
 package record
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/jobhost/jobhost/internal/term"
+)
 
 // Store keeps jobs durably. It has no logic on purpose: order, limits, retries and
 // everything else a reader would call queueing is in package queue, written once.
@@ -18,22 +23,25 @@ import "context"
 //   - In order: batches are applied in the order in which Commit was called by
 //     one goroutine, done is called in the order in which batches were applied,
 //     one after the other, and reads that begin after done see the batch.
-//   - Fail-stop: after an I/O error on commit every later Commit fails.
+//   - Fail-stop: after an error on commit whose outcome the store can't find out,
+//     every later Commit fails. The store says so with Failed before it calls done,
+//     so until Failed is closed an error means that the batch was not applied.
 //
 // All methods may be called from many goroutines.
 type Store interface {
 	// Commit hands over a batch and returns at once, or waits for room when
 	// too much is under way already. done is called exactly once, with one
 	// result per operation in their order, or with an error and no results
-	// when the batch as a whole was not applied. It is called from a
+	// when the batch as a whole was not applied; once Failed is closed, an error
+	// may also mean that it is unknown whether it was. It is called from a
 	// goroutine of the store and must not block. The store owns ops until then.
 	Commit(ops []Op, done func([]OpResult, error))
 
 	// Claim leases up to limit open tasks of a worker in order of (ReadyAt,
 	// Key), beginning after the place given, and returns them; fewer than
-	// limit means that there are no more. A claim is a promise to settle: a
-	// store that one process owns alone may keep it in memory, since it ends
-	// with the process; one that is shared writes it down with an expiry.
+	// limit means that there are no more. A claim is a promise to settle, and
+	// nothing is written for it: the open tasks belong to the process that owns the
+	// store alone, or to the host that holds the term of a store that hosts share.
 	Claim(ctx context.Context, worker string, after Place, limit int) ([]Claimed, error)
 
 	// Load returns what is needed to run the tasks; those that have ended or
@@ -48,8 +56,31 @@ type Store interface {
 	StateReader
 	WorkflowReader
 
+	// Now is the time on the clock by which all times in the store are meant: the
+	// database's if hosts share the store, whatever their own clocks show, else the
+	// process's. It may jump.
+	Now() time.Time
+
+	// Failed is closed when the store has stopped for good: every later Commit fails.
+	Failed() <-chan struct{}
+	// Err returns why the store has stopped, nil = it has not. It wraps [ErrTermOver]
+	// when another host leads now, or may.
+	Err() error
+
 	// Close waits for what is under way and frees the store.
 	Close() error
+}
+
+// ErrTermOver is why a store that hosts share takes no more changes from this one.
+var ErrTermOver = term.ErrOver
+
+// Leased is a [Store] that hosts share, of which the one that holds its lease may write.
+type Leased interface {
+	Store
+	// Holding reports whether the lease was not renewed for a while. Until it is
+	// renewed, nothing must be begun, since another host may lead soon. It is called
+	// often and must not block.
+	Holding() bool
 }
 
 // Reader is the part of a store that answers queries.

@@ -13,7 +13,9 @@ type Transition interface {
 	// Apply runs inside the store's transaction, after the operation itself was applied
 	// and was not refused. end says what that has ended. It may be called again when the
 	// transaction is, must not block, and must not use tx afterwards. Its error is the store's
-	// own: the batch comes to nothing.
+	// own: the batch comes to nothing. A store that reads rows in sets may let it run on
+	// guesses, to find out which it needs: what was not there to be read is as if it were free or
+	// null, and nothing that Apply does in such a run is kept, whatever it returns.
 	Apply(tx WorkflowTx, end End) error
 	// Applied is called once Apply is durable, on the store's goroutine, and must not block.
 	Applied()

@@ -76,7 +76,7 @@ func (p pair) keys(t *testing.T) (keys []string) {
 }
 
 // Whatever removes a job takes its states along, those of all its runs and of no
-// other job, nor of a fiber of its name, and tells who follows them.
+// other job, nor of a fiber of its name, and notifies their followers.
 func TestStatesGoWithTheirJob(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -40,7 +40,7 @@ CREATE TABLE child(
 );
 CREATE INDEX child_parent ON child(parent, job, parent_key)`
 
-// applyEffects makes the changes that a task asked for, or tells in res why it
+// applyEffects makes the changes that a task asked for, or records in res why it
 // can't. Everything is looked at before anything is written.
 func (b *batch) applyEffects(tx *sqlitedb.Tx, worker int64, op *record.Settle, res *record.OpResult) error {
 	e := op.Effects

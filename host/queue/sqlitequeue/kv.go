@@ -99,7 +99,7 @@ type keyChange struct {
 	growth  int64 // of the worker's cost
 }
 
-// changeKV changes keys of a worker, or tells in res why it can't.
+// changeKV changes keys of a worker, or records in res why it can't.
 func (l *ledger) changeKV(tx *sqlitedb.Tx, worker int64, changes []record.KVChange, at record.Millis, quota int64, res *record.OpResult) error {
 	if len(changes) == 0 {
 		return nil

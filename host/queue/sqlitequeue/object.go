@@ -68,7 +68,7 @@ func setResultRef(tx *sqlitedb.Tx, op *record.Settle) error {
 	return addObject(tx, op.ResultRef)
 }
 
-// tellGone tells in res whether there are references or states that are gone.
+// tellGone records in res whether there are references or states that are gone.
 func tellGone(q sqlitedb.Querier, res *record.OpResult) error {
 	s := q.Stmt("SELECT 1 WHERE EXISTS(SELECT 1 FROM object_gone) OR EXISTS(SELECT 1 FROM states_gone)")
 	res.Gone = s.Step()

@@ -20,7 +20,7 @@ const (
 		WHERE until>?1 AND (SELECT created_at FROM job WHERE job.seq=uniq.job) BETWEEN ?1+1 AND ?3`
 	rewindWorkflows = `UPDATE workflow SET expires_at=max(?1, expires_at-?2)
 		WHERE expires_at>?1 AND ended_at BETWEEN ?1+1 AND ?3`
-	rewindSpans = `UPDATE span SET due=?1 WHERE due>?1 AND ?2>0 AND ?3>0` // each block is looked at anew
+	rewindSpans = `UPDATE span SET due=?1 WHERE due>?1 AND ?2>0 AND ?3>0` // each block is looked at again
 )
 
 // rewind implements [record.Rewind]. It reads all tasks and keys once.

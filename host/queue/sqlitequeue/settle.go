@@ -97,7 +97,7 @@ func (l *ledger) record(tx *sqlitedb.Tx, op *record.Settle, idx int64, failure s
 		Int(logSum(int64(op.Key), idx, int64(op.Number), op.LogDropped, op.Log)).Exec()
 }
 
-// moveParts changes the sums of a job with several tasks, and tells in res
+// moveParts changes the sums of a job with several tasks, and records in res
 // when none is open any more.
 func moveParts(tx *sqlitedb.Tx, job int64, by record.StatusCounts, res *record.OpResult) error {
 	s := tx.Stmt(`UPDATE part SET open=open+?, succeeded=succeeded+?, dead=dead+?, cancelled=cancelled+?

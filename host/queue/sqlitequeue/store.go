@@ -10,6 +10,7 @@ package sqlitequeue
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
@@ -60,10 +61,13 @@ func New(db *sqlitedb.DB, companions ...Companion) (*Store, error) {
 	return &Store{db: db, ledger: l}, nil
 }
 
-// Failed is closed when the store has stopped after an I/O error.
+// Now implements [record.Store]: the process owns the file, so its clock is the store's.
+func (s *Store) Now() time.Time { return time.Now() }
+
+// Failed implements [record.Store]: it is closed when the store has stopped after an I/O error.
 func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
 
-// Err returns the error that stopped the store, or nil.
+// Err implements [record.Store].
 func (s *Store) Err() error { return s.db.Err() }
 
 // Full implements [record.Roomy].

@@ -16,17 +16,17 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, sqlite3.FULL)
 }
 
-// ErrSync is in the tree of a fault of syncing. What the kernel could not write then
+// ErrSync is in the tree of an error of syncing. What the kernel could not write then
 // may not be written by the next sync either, which succeeds.
 var ErrSync = errors.New("sync")
 
-// faults is what the files of one connection met when they were written.
+// faults are the errors of writing the files of one connection.
 type faults struct {
 	mu   sync.Mutex // protects last
 	last error
 }
 
-// note remembers an error. A full disk is the least of faults: it hides no other one.
+// note remembers an error. A full disk is the least severe: it hides no other error.
 func (f *faults) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,7 @@ func (f *faults) take() error {
 func TakeFault(c *sqlite3.Conn) error {
 	pointer, err := c.FileControl("main", sqlite3.FCNTL_FILE_POINTER)
 	if err != nil {
-		return nil //nolint:nilerr // a connection without a file had no fault
+		return nil //nolint:nilerr // a connection without a file had no error
 	}
 	file, _ := pointer.(vfs.File)
 	if f, ok := vfsutil.UnwrapFile[*File](file); ok {

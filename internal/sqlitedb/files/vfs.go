@@ -41,7 +41,7 @@ func (v VFS) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, erro
 }
 
 // OpenFilename implements [vfs.VFSFilename]. A log or journal shares the memory
-// of faults with its database.
+// of errors with its database.
 func (v VFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	shared := &faults{}
 	if of := name.DatabaseFile(); of != nil {

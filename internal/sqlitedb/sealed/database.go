@@ -31,7 +31,7 @@ func (f *database) ReadAt(p []byte, off int64) (int, error) {
 	if f.accept(page, p) {
 		return n, err
 	}
-	// It may have got its seal just now, when the log began anew and its notes were dropped.
+	// It may have got its seal just now, when the log was restarted and its notes were dropped.
 	if n, err = f.File.ReadAt(p, off); n == len(p) && f.accept(page, p) {
 		return n, err
 	}

@@ -38,7 +38,7 @@ func (f *log) WriteAt(p []byte, off int64) (int, error) {
 	return f.File.WriteAt(p, off)
 }
 
-// Generation is what tells a log from the one before it in the same file, and from that of another database: its salts.
+// Generation is what distinguishes a log from the one before it in the same file, and from that of another database: its salts.
 type Generation [8]byte
 
 // generationOf reads it from the header of a log.

@@ -10,7 +10,7 @@ import (
 // A nil Notes knows nothing. Its methods may be called from many goroutines.
 type Notes struct {
 	witness *Witness // nil = only memory
-	foreign func()   // told when another program has moved a part of the log, once
+	foreign func()   // called when another program has moved a part of the log, once
 
 	mu         sync.Mutex // protects what follows
 	generation Generation
@@ -74,7 +74,7 @@ func (n *Notes) hasLocked(page uint32, sum uint64) bool {
 	return false
 }
 
-// noticeLocked tells, once, that another program has moved a part of the log.
+// noticeLocked reports, once, that another program has moved a part of the log.
 func (n *Notes) noticeLocked() {
 	if !n.noticed && n.foreign != nil {
 		n.noticed = true
@@ -178,7 +178,7 @@ func (n *Notes) flushLocked() {
 	n.changed = len(n.frames)
 }
 
-// begin notes that SQLite begins the log anew. Everything that was in it is in the
+// begin notes that SQLite restarts the log. Everything that was in it is in the
 // database then; what others have moved gets its seal before it is forgotten.
 func (n *Notes) begin(header []byte, f *log) error {
 	n.mu.Lock()
@@ -208,7 +208,7 @@ func (n *Notes) resetLocked(g Generation, pageSize int) {
 }
 
 // SealMoved seals the pages of the log that another program has moved into the database, when all
-// of it is there and the log is empty: it isn't begun anew then, which would seal them.
+// of it is there and the log is empty: it isn't restarted then, which would seal them.
 func (n *Notes) SealMoved(db Storage) error {
 	header := make([]byte, headerBytes)
 	if got, err := db.ReadAt(header, 0); got < headerBytes {
@@ -288,7 +288,7 @@ func (n *Notes) Acknowledge(synced bool) {
 	n.witness.acknowledge(Mark{Generation: n.generation, Frames: n.committed, Tail: n.tail}, synced)
 }
 
-// Notice tells, once, that another program has moved a part of the log.
+// Notice reports, once, that another program has moved a part of the log.
 func (n *Notes) Notice() {
 	if n == nil {
 		return
@@ -318,7 +318,7 @@ func (n *Notes) Undo(before Mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.generation != before.Generation {
-		before = Mark{} // the log has begun anew since, and nothing of it is a commit
+		before = Mark{} // the log was restarted since, and nothing of it is a commit
 	}
 	n.cutLocked(before.Frames)
 	n.tail = before.Tail

@@ -7,7 +7,7 @@ import (
 
 // Bytes is how many bytes a page of a sealed file has at its end that are not
 // SQLite's: the number of the page, and two checksums of the rest. Files of 8 such
-// bytes are older: they have a checksum of the library, which doesn't tell one page
+// bytes are older: they have a checksum of the library, which doesn't distinguish one page
 // from another, and is 0 for a page of zeros.
 const (
 	Bytes    = 12

@@ -74,7 +74,7 @@ func (n *Notes) lookAt(db io.ReaderAt, size int, pages uint32) (s Survey, err er
 			}
 		}
 		if errors.Is(err, io.EOF) || err == nil && got < len(buf) || s.Pages == pages {
-			n.noticed = len(s.Moved)+len(s.Unknown) > 0 // the caller tells
+			n.noticed = len(s.Moved)+len(s.Unknown) > 0 // the caller reports it
 			return s, nil
 		}
 		if err != nil {
@@ -167,7 +167,7 @@ func (n *Notes) Lost(db io.ReaderAt, complete bool) (lost []Page, err error) {
 	defer n.mu.Unlock()
 	m := n.witness.Acknowledged()
 	if m.Generation != n.generation {
-		return nil, nil // everything was in the database when the log began anew
+		return nil, nil // everything was in the database when the log was restarted
 	}
 	latest := map[uint32]int{}
 	frames := min(m.Frames, len(n.frames))

@@ -85,7 +85,7 @@ func (v VFS) Access(name string, flags vfs.AccessFlag) (bool, error) {
 // FullPathname implements [vfs.VFS].
 func (v VFS) FullPathname(name string) (string, error) { return v.base.FullPathname(name) }
 
-// headerBytes is how much of the first page tells what a file is.
+// headerBytes is how much of the first page is needed to recognize a file.
 const headerBytes = 100
 
 // isHeader reports whether bytes are the beginning of a database.

@@ -21,7 +21,7 @@ type Storage interface {
 // commits were acknowledged, and the number and checksums of the page in each frame.
 // It is written without being synced, which costs next to nothing. After a crash of the process it
 // says exactly what was there. After a loss of power it may be older, but whatever is in
-// it is true: a mark is written after what it tells of was synced, and every piece of it
+// it is true: a mark is written after what it describes was synced, and every piece of it
 // has a checksum of its own.
 //
 //	0      mark    two of them, written in turn
@@ -59,7 +59,7 @@ type state struct {
 	relaxed    bool   // commits are acknowledged before they are synced
 }
 
-// Stamp tells whether a file was written since: by its size, and the time in
+// Stamp shows whether a file was written since: by its size, and the time in
 // nanoseconds when it was changed last. The zero Stamp says nothing.
 type Stamp struct{ Size, Changed int64 }
 
@@ -200,7 +200,7 @@ func (w *Witness) recall() (Generation, []frame, error) {
 	return w.found.generation, nil, nil
 }
 
-// begin notes that the log begins anew. Only the witness can tell that it is this database's log, so
+// begin notes that the log is restarted. Only the witness can show that it is this database's log, so
 // it must know after a loss of power, too.
 func (w *Witness) begin(g Generation) error {
 	if w == nil {

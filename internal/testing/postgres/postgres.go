@@ -302,7 +302,7 @@ func Main(m *testing.M) {
 		<-s.ended
 		_ = os.RemoveAll(s.dir)
 	}
-	os.Exit(code)
+	os.Exit(code) //nolint:forbidigo // TestMain calls this last
 }
 
 func freePort() (int, error) {

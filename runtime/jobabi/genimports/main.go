@@ -15,7 +15,7 @@ func main() {
 	for _, l := range lists() {
 		if err := l.update("."); err != nil {
 			fmt.Fprintln(os.Stderr, "genimports:", err)
-			os.Exit(1)
+			os.Exit(1) //nolint:forbidigo // a command owns its process
 		}
 	}
 }

@@ -236,7 +236,7 @@ func (*DrainResponse) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{3}
 }
 
-// ToWorker is a batch of the host's frames, at most 8 MiB.
+// ToWorker is a batch of the host's frames. Over gRPC a message has at most 16 MiB; over pipes, at most 4 MiB.
 type ToWorker struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Frames        []*HostFrame           `protobuf:"bytes,1,rep,name=frames,proto3" json:"frames,omitempty"`
@@ -720,7 +720,7 @@ func (x *Release) GetSlot() uint32 {
 	return 0
 }
 
-// ToHost is a batch of the worker's frames, at most 8 MiB.
+// ToHost is a batch of the worker's frames, with the same bounds as ToWorker.
 type ToHost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Frames        []*WorkerFrame         `protobuf:"bytes,1,rep,name=frames,proto3" json:"frames,omitempty"`

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/host/queue/pgqueue"
+	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/state/payload/pgpayload"
+	"github.com/jobhost/jobhost/state/pgstate"
+)
+
+// sharedSchemas returns the tables of stores that hosts share.
+func sharedSchemas() []pgdb.Schema {
+	return slices.Concat(pgqueue.Schemas(), pgstate.Schemas(), pgpayload.Schemas())
+}
+
+// openDatabase connects to the database that a manifest names.
+func openDatabase(ctx context.Context, m *manifest.Manifest, logger *slog.Logger, observer pgdb.Observer) (*pgdb.DB, error) {
+	return pgdb.Open(ctx, pgdb.Config{
+		URL: m.Host.Store.URL, Password: m.Cluster.Password.Reveal(), Host: m.Cluster.Name, Lease: m.Cluster.Lease,
+		Relaxed: m.Host.Durability == manifest.Relaxed, Logger: logger, Observer: observer,
+	})
+}
+
+// shared are the stores of a term.
+type shared struct {
+	writer *pgdb.Writer
+	jobs   *pgqueue.Store
+	states *pgstate.Store
+}
+
+// openShared opens the stores of a term. Jobs and states share its writer, so that states cost no commit of their own.
+func openShared(ctx context.Context, db *pgdb.DB, term *pgdb.Term) (_ *shared, err error) {
+	s := &shared{}
+	if s.writer, err = term.NewWriter(ctx); err != nil {
+		return nil, err
+	}
+	if s.states, err = pgstate.New(ctx, db, term, s.writer); err == nil {
+		s.jobs, err = pgqueue.New(ctx, db, term, s.writer, s.states)
+	}
+	if err != nil {
+		s.writer.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes them.
+func (s *shared) Close() error {
+	err := errors.Join(s.states.Close(), s.jobs.Close())
+	s.writer.Close()
+	return err
+}
+
+// behind returns what a migration would change.
+func behind(versions []pgdb.Version) []pgdb.Version {
+	return slices.DeleteFunc(slices.Clone(versions), func(v pgdb.Version) bool { return v.Have >= v.Want })
+}
+
+// migrateAtStart makes the tables of a database that has none, and brings others up to date while no other host is
+// there that may know only the tables as they are.
+func migrateAtStart(ctx context.Context, db *pgdb.DB) error {
+	versions, err := db.Versions(ctx, sharedSchemas())
+	if err != nil {
+		return err
+	}
+	late := behind(versions)
+	if len(late) > 0 && len(late) < len(versions) {
+		hosts, err := liveHosts(ctx, db)
+		if err != nil {
+			return err
+		}
+		if hosts > 0 {
+			return &jobhost.Error{
+				Code: jobhost.CodeConflict, Field: "store", Message: fmt.Sprintf("the database has the tables of an older jobhost, and %d hosts work with them", hosts),
+				Hint: "jobhost migrate brings it up to date; the hosts that run go on as long as they know its tables",
+			}
+		}
+	}
+	return db.Migrate(ctx, sharedSchemas()) // it refuses what a newer jobhost has made
+}
+
+// liveHosts is how many hosts were heard of a short time ago.
+func liveHosts(ctx context.Context, db *pgdb.DB) (live int, err error) {
+	hosts, err := db.Hosts(ctx)
+	if err != nil {
+		return 0, nil //nolint:nilerr // the table of hosts may be what is to be made
+	}
+	for i := range hosts {
+		if hosts[i].Seen < pgdb.LostTime {
+			live++
+		}
+	}
+	return live, nil
+}

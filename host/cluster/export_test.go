@@ -1,0 +1,5 @@
+package cluster
+
+// Kill lets a member vanish as a process does that is killed: nothing listens at its address any more, and its
+// connections are closed. The test cuts those to the database.
+func (m *Member) Kill() { _ = m.peers.Close() }

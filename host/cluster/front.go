@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/api/wire"
+)
+
+const (
+	// defaultPatience is how long a request waits for a leader.
+	defaultPatience = 10 * time.Second
+	// grace is how long requests to a former leader may go on when another one leads: one that has given up its term
+	// has answered them, and one that hangs never will.
+	grace = time.Second
+	// retryGap is how soon a request is sent again to a leader that could not be reached.
+	retryGap = 100 * time.Millisecond
+)
+
+// route is where requests go while one host leads.
+type route struct {
+	local http.Handler // this host leads; nil = another one does
+	peer  *peer        // the one that does
+
+	ctx context.Context //nolint:containedctx // it ends when requests must not go on
+	end context.CancelFunc
+}
+
+func newRoute(local http.Handler, to *peer) *route {
+	r := &route{local: local, peer: to}
+	r.ctx, r.end = context.WithCancel(context.Background())
+	return r
+}
+
+// front is the API of this host: it answers itself or passes on to the leader what clients ask.
+type front struct {
+	member *Member
+	proxy  http.Handler
+
+	mu      sync.Mutex    // protects the rest
+	current *route        // nil = there is no leader
+	last    *route        // the current one, or that before it
+	changed chan struct{} // closed when the route changes
+}
+
+func newFront(m *Member) *front {
+	f := &front{member: m, changed: make(chan struct{})}
+	f.proxy = f.newProxy()
+	return f
+}
+
+// Handler returns the API of this host. While it leads it answers with what was given to [Member.Serve], and otherwise it
+// passes requests on to the leader. Requests that come while no host leads wait for the next one.
+func (m *Member) Handler() http.Handler { return m.front }
+
+// set changes the route; nil = there is no leader. Requests that are under way may go on until another host leads.
+func (f *front) set(r *route) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.current == r {
+		return
+	}
+	if r != nil && f.last != r {
+		if former := f.last; former != nil {
+			time.AfterFunc(grace, former.end)
+		}
+		f.last = r
+	}
+	f.current = r
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// Ready returns nil while requests can be answered: this host leads, or reaches the one that does.
+func (m *Member) Ready() error {
+	switch r, _ := m.front.now(); {
+	case r == nil:
+		return errNoLeader
+	case r.peer != nil && !r.peer.reached.Load():
+		return errUnreached
+	}
+	return nil
+}
+
+func (f *front) now() (*route, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.current, f.changed
+}
+
+// await waits for a route; nil = ctx has ended. After a failure it waits for another one at first, and then takes the
+// same: it may have been the network.
+func (f *front) await(ctx context.Context, failed *route) *route {
+	var again <-chan time.Time
+	if failed != nil {
+		timer := time.NewTimer(retryGap)
+		defer timer.Stop()
+		again = timer.C
+	}
+	for ctx.Err() == nil {
+		r, changed := f.now()
+		if r != nil && r != failed {
+			return r
+		}
+		select {
+		case <-changed:
+		case <-again:
+			again, failed = nil, nil
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// awaitLocal waits until this host answers; nil = it does not lead any more, or ctx has ended.
+func (f *front) awaitLocal(ctx context.Context, ended <-chan struct{}) *route {
+	for {
+		r, changed := f.now()
+		if r != nil && r.local != nil {
+			return r
+		}
+		select {
+		case <-changed:
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// ServeHTTP implements [http.Handler].
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Header.Del(clientHeader) // which only hosts may say
+	if to, _ := f.now(); to != nil && to.local != nil {
+		to.local.ServeHTTP(w, r)
+		return
+	}
+	c := newCall(w, r)
+	if err := c.hold(); err != nil {
+		fail(w, http.StatusBadRequest, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the body can't be read", Cause: err})
+		return
+	}
+	var failed *route
+	until := time.Now().Add(f.member.cfg.Patience)
+	for {
+		to := f.find(r.Context(), failed, until)
+		switch {
+		case r.Context().Err() != nil:
+			return
+		case to == nil && failed != nil:
+			fail(w, http.StatusServiceUnavailable, errUnreached)
+			return
+		case to == nil:
+			fail(w, http.StatusServiceUnavailable, errNoLeader)
+			return
+		case to.local != nil:
+			c.serve(to.local)
+			return
+		}
+		c.forward(f.proxy, to)
+		switch {
+		case c.err == nil:
+			return
+		case !c.mayRepeat(f.member.cfg.Repeatable):
+			fail(w, http.StatusBadGateway, errLost)
+			return
+		}
+		if failed = to; c.sent.Load() {
+			until = time.Now().Add(f.member.cfg.Patience)
+		}
+	}
+}
+
+// find waits for a route.
+func (f *front) find(ctx context.Context, failed *route, until time.Time) *route {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	return f.await(ctx, failed)
+}
+
+var (
+	errNoLeader = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: 2 * time.Second,
+		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls says which hosts there are",
+	}
+	errUnreached = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
+		Message: "the host that leads can't be reached from this one",
+		Hint:    "jobhost host ls says where it is to be found: is that the address by which other hosts reach it? See advertise in [cluster]",
+	}
+	errLost = &jobhost.Error{
+		Code:    jobhost.CodeUnavailable,
+		Message: "the host that leads was lost before it answered: the request may have been carried out or not",
+		Hint:    "look, or repeat it if that does no harm: a submit with an id of yours can be repeated",
+	}
+)
+
+// fail answers as the API does.
+func fail(w http.ResponseWriter, status int, err *jobhost.Error) {
+	p := wire.NewProblem(err)
+	p.Status = status
+	h := w.Header()
+	h.Set("Content-Type", wire.Trouble)
+	h.Set("Cache-Control", "no-store")
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(time.Duration(p.RetryAfter)/time.Second)))
+	}
+	body, _ := json.Marshal(p) //nolint:errchkjson // there is nothing in it that JSON can't say
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// Roles of hosts.
+const (
+	RoleLeader  = "leader"
+	RoleStandby = "standby"
+	RoleDrained = "drained" // a standby that was asked not to lead
+	RoleLost    = "lost"    // it was not heard of for a while
+)
+
+// Listed is a host as others see it.
+type Listed struct {
+	pgdb.Host
+	Role string
+	// Epoch is that of the term in which it leads or led last; 0 = another host has led since.
+	Epoch int64
+}
+
+// Hosts returns all hosts that were heard of within a day, by name.
+func (m *Member) Hosts(ctx context.Context) ([]Listed, error) { return List(ctx, m.cfg.DB) }
+
+// List returns all hosts of a cluster that were heard of within a day, by name.
+func List(ctx context.Context, db *pgdb.DB) ([]Listed, error) {
+	hosts, err := db.Hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := db.Leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Listed, len(hosts))
+	for i, h := range hosts {
+		list[i] = Listed{Host: h, Role: RoleStandby}
+		leads := h.Name == l.Host
+		if leads {
+			list[i].Epoch = l.Epoch
+		}
+		switch {
+		case leads && l.Vacant(db.Lease()) == "":
+			list[i].Role = RoleLeader
+		case h.Seen >= pgdb.LostTime:
+			list[i].Role = RoleLost
+		case h.Drained:
+			list[i].Role = RoleDrained
+		}
+	}
+	return list, nil
+}
+
+// Drain asks a host not to lead any more, until it is started anew or asked to lead. Errors: not_found; conflict when no
+// other host could lead.
+func (m *Member) Drain(ctx context.Context, name string) error {
+	hosts, err := m.cfg.DB.Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	other := false
+	for i := range hosts {
+		other = other || hosts[i].Name != name && could(&hosts[i])
+	}
+	switch {
+	case find(hosts, name) == nil:
+		return errNoHost(name)
+	case !other:
+		return &jobhost.Error{
+			Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("no other host could lead after %q", name),
+			Hint: "start another one first; to stop the host, end its process",
+		}
+	}
+	found, err := m.cfg.DB.Drain(ctx, name)
+	return met(found, err, name)
+}
+
+// AskToLead asks a host to lead: the leader gives up its term, and it takes over. Errors: not_found; conflict for a host
+// that is lost, or is not to lead by its manifest.
+func (m *Member) AskToLead(ctx context.Context, name string) error {
+	hosts, err := m.cfg.DB.Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	h := find(hosts, name)
+	switch {
+	case h == nil:
+		return errNoHost(name)
+	case !h.MayLead:
+		return &jobhost.Error{Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("the manifest of %q keeps it from leading", name), Hint: "remove lead = false from [cluster] there"}
+	case h.Seen >= pgdb.LostTime:
+		return &jobhost.Error{Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("%q was not heard of for %v", name, h.Seen.Round(1e9))}
+	}
+	found, err := m.cfg.DB.Want(ctx, name)
+	return met(found, err, name)
+}
+
+func met(found bool, err error, name string) error {
+	if err == nil && !found {
+		return errNoHost(name)
+	}
+	return err
+}
+
+func errNoHost(name string) error {
+	return &jobhost.Error{Code: jobhost.CodeNotFound, Field: "name", Message: fmt.Sprintf("there is no host of the name %q", name)}
+}
+
+// Status is what this host knows without asking.
+type Status struct {
+	Leading  bool
+	Epoch    int64
+	LeaseAge time.Duration
+	// Standbys is how many live hosts don't lead, if this one does.
+	Standbys int
+}
+
+// Status returns how this host stands in the cluster.
+func (m *Member) Status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term == nil {
+		return Status{}
+	}
+	s := Status{Leading: true, Epoch: m.term.Epoch(), LeaseAge: m.term.LeaseAge()}
+	for i := range m.hosts {
+		if h := &m.hosts[i]; h.Name != m.cfg.Name && h.Seen < pgdb.LostTime {
+			s.Standbys++
+		}
+	}
+	return s
+}

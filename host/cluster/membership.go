@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// Times of membership.
+const (
+	beatTime  = time.Second            // how often the row of this host is renewed, and wishes are read
+	answerIn  = 2 * time.Second        // the time that the database has to answer
+	nameTime  = 2 * pgdb.LostTime      // how long a host waits for its name: one that was killed held it
+	nameRetry = 250 * time.Millisecond // how often it asks for it
+)
+
+// row is that of this host.
+func (m *Member) row() pgdb.Host {
+	h := pgdb.Host{Name: m.cfg.Name, Address: m.address, Key: m.identity.public, Version: m.cfg.Version, MayLead: !m.cfg.StandBy}
+	if m.cfg.Load != nil {
+		h.Slots, h.Busy = m.cfg.Load()
+	}
+	return h
+}
+
+// join adds the row of this host. A row of a host that was killed keeps the name for a while.
+func (m *Member) join(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, nameTime)
+	defer cancel()
+	for {
+		mine, err := m.renew(ctx)
+		if mine {
+			return nil
+		}
+		if sleep(ctx, nameRetry) {
+			continue
+		}
+		switch {
+		case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		}
+		return &jobhost.Error{
+			Code: jobhost.CodeConflict, Field: "cluster.name", Message: fmt.Sprintf("another host of the name %q is alive", m.cfg.Name),
+			Hint: "give this one another name in [cluster]",
+		}
+	}
+}
+
+// renew renews the row of this host, and takes in what the others say. It reports whether the row is this host's.
+func (m *Member) renew(ctx context.Context) (mine bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	hosts, err := m.cfg.DB.Beat(ctx, m.row())
+	if err != nil {
+		return false, err
+	}
+	m.keys.learn(hosts)
+	m.mu.Lock()
+	m.hosts = hosts
+	m.mu.Unlock()
+	m.notice()
+	own := find(hosts, m.cfg.Name)
+	return own != nil && bytes.Equal(own.Key, m.identity.public), nil
+}
+
+// beat renews the row until ctx ends.
+func (m *Member) beat(ctx context.Context) {
+	for sleep(ctx, beatTime) {
+		mine, err := m.renew(ctx)
+		if err == nil && !mine {
+			err = fmt.Errorf("another host has the name %q", m.cfg.Name)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		m.mu.Lock()
+		changed := m.lost != (err != nil)
+		m.lost = err != nil
+		m.mu.Unlock()
+		switch {
+		case changed && err != nil:
+			m.log.Warn("renew the row of this host", logkey.Error, err)
+		case changed:
+			m.log.Info("the row of this host is renewed again")
+		}
+	}
+}
+
+// leave removes the row of this host, so that its name is free at once.
+func (m *Member) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	if err := m.cfg.DB.Leave(ctx, m.cfg.Name, m.identity.public); err != nil {
+		m.log.Warn("leave the cluster", logkey.Error, err)
+	}
+}
+
+func find(hosts []pgdb.Host, name string) *pgdb.Host {
+	for i := range hosts {
+		if hosts[i].Name == name {
+			return &hosts[i]
+		}
+	}
+	return nil
+}
+
+// could reports whether a host could lead.
+func could(h *pgdb.Host) bool { return h.MayLead && !h.Drained && h.Seen < pgdb.LostTime }
+
+// HasSuccessor reports whether another host would lead if this one gave up its term.
+func (m *Member) HasSuccessor() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.successor(m.hosts) != ""
+}
+
+// successor returns the name of a host that would lead after this one; empty = there is none.
+func (m *Member) successor(hosts []pgdb.Host) string {
+	for i := range hosts {
+		if hosts[i].Name != m.cfg.Name && could(&hosts[i]) {
+			return hosts[i].Name
+		}
+	}
+	return ""
+}
+
+// wanted returns the name of a host that was asked to lead and could; empty = none was.
+func wanted(hosts []pgdb.Host) string {
+	for i := range hosts {
+		if hosts[i].Wanted && could(&hosts[i]) {
+			return hosts[i].Name
+		}
+	}
+	return ""
+}
+
+// stepDown says why this host is to give up its term; empty = it isn't.
+func (m *Member) stepDown() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if name := wanted(m.hosts); name != "" && name != m.cfg.Name {
+		return name + " was asked to lead"
+	}
+	own, next := find(m.hosts, m.cfg.Name), m.successor(m.hosts)
+	if own != nil && own.Drained && next != "" {
+		return "it was drained"
+	}
+	return ""
+}
+
+// mayLead reports whether this host may lead next. Of several hosts that may, the first one does.
+func (m *Member) mayLead(hosts []pgdb.Host) bool {
+	own := find(hosts, m.cfg.Name)
+	if m.cfg.StandBy || own != nil && own.Drained {
+		return false
+	}
+	name := wanted(hosts)
+	return name == "" || name == m.cfg.Name
+}

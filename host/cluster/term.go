@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+const (
+	releaseTime = 3 * time.Second // in which a term can be given up
+	againTime   = time.Second     // after which a host leads again whose term has ended unexpectedly
+)
+
+// terms stands by and leads by turns, until ctx ends or a life has an error of its own.
+func (m *Member) terms(ctx context.Context) error {
+	for {
+		v, err := m.standBy(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.lead(ctx, v); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// errHandOver is why a term is given up before it is over.
+type errHandOver struct{ why string }
+
+func (e errHandOver) Error() string { return "the host hands its term over: " + e.why }
+func (e errHandOver) Unwrap() error { return pgdb.ErrTermOver }
+
+// lead runs one life of the host, and gives up the term after it.
+func (m *Member) lead(ctx context.Context, v *victory) error {
+	term := v.term
+	m.log.Info("this host leads", "epoch", term.Epoch(), logkey.Reason, v.why)
+	m.begin(ctx, v)
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		cause := m.awaitEnd(ctx, life, term)
+		m.withdraw() // what comes now waits for the next leader
+		end(cause)
+	})
+	err := m.cfg.Lead(life, term)
+	end(nil)
+	watching.Wait()
+	ofTerm := errors.Is(err, pgdb.ErrTermOver) || err != nil && term.Err() != nil
+	unexpected := term.Err() != nil
+	if unexpected {
+		m.log.Warn("the term has ended", "epoch", term.Epoch(), logkey.Reason, term.Err())
+	} else {
+		m.log.Info("this host gives up its term", "epoch", term.Epoch(), logkey.Reason, context.Cause(life))
+	}
+	m.finish(ctx, term)
+	switch {
+	case err == nil && ctx.Err() == nil && life.Err() != nil && errors.Is(context.Cause(life), context.Canceled):
+		return errLifeOver
+	case err != nil && !ofTerm:
+		return err
+	case unexpected && ctx.Err() == nil:
+		sleep(ctx, againTime)
+	}
+	return nil
+}
+
+var errLifeOver = errors.New("the host has ended although it was to lead")
+
+// awaitEnd waits until a term is over or to be given up, and returns why; nil = its life has ended by itself.
+func (m *Member) awaitEnd(ctx, life context.Context, term *pgdb.Term) error {
+	for {
+		select {
+		case <-term.Done():
+			return term.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-life.Done():
+			return nil
+		case <-m.look:
+			if why := m.stepDown(); why != "" {
+				return errHandOver{why}
+			}
+		}
+	}
+}
+
+// begin notes that this host leads from now on.
+func (m *Member) begin(ctx context.Context, v *victory) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	if err := m.cfg.DB.Led(ctx, m.cfg.Name); err != nil {
+		m.log.Warn("take back the wish to lead", logkey.Error, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.term, m.ended, m.open = v.term, make(chan struct{}), true
+	m.served = func() {
+		if f := m.cfg.Observer.TookOver; f != nil {
+			f(v.why, time.Since(v.noticed))
+		}
+	}
+}
+
+// withdraw answers clients no more in this term.
+func (m *Member) withdraw() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open = false
+	m.front.set(nil)
+}
+
+// finish gives up a term, and notifies the hosts that watch this one.
+func (m *Member) finish(ctx context.Context, term *pgdb.Term) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	if err := term.Release(ctx); err != nil {
+		m.log.Warn("give up the term; another host leads when its lease is over", logkey.Error, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.ended)
+	m.term, m.ended, m.served = nil, nil, nil
+}
+
+// Serve answers clients with a handler until the term ends. [Config.Lead] calls it when its host is ready. Requests that
+// have come before wait for it.
+func (m *Member) Serve(term *pgdb.Term, handler http.Handler) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term != term || !m.open {
+		return fmt.Errorf("answer clients: %w", pgdb.ErrTermOver)
+	}
+	m.front.set(newRoute(handler, nil))
+	if served := m.served; served != nil {
+		m.served = nil
+		served()
+	}
+	return nil
+}
+
+// leading returns the term in which this host leads and what is closed when it has ended; nil = it doesn't lead.
+func (m *Member) leading() (*pgdb.Term, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.term, m.ended
+}

@@ -1,0 +1,207 @@
+package cluster_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jobhost/jobhost/host/cluster"
+	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/internal/testing/postgres"
+)
+
+// TestHandOver: when a host is stopped in good order, another one leads at once.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.join(t, "a")
+	first := a.leads(t)
+	if why := a.reason(t); why != cluster.First {
+		t.Errorf("a leads: %s", why)
+	}
+	b := w.join(t, "b")
+	b.standsBy(t, "a")
+	if !awaitSuccessor(a) {
+		t.Error("a doesn't know of b")
+	}
+	begun := time.Now()
+	a.stop()
+	second := b.leads(t)
+	took := second.begun.Sub(begun)
+	t.Logf("b leads %v after a was stopped", took)
+	if took > 5*time.Second {
+		t.Errorf("b leads after %v", took)
+	}
+	first.ends(t)
+	if errors.Is(first.cause, pgdb.ErrTermOver) || second.begun.Before(first.when) {
+		t.Errorf("the first life ended because of %v, at %v, and the second began at %v", first.cause, first.when, second.begun)
+	}
+	if why := b.reason(t); why != cluster.Released {
+		t.Errorf("b leads: %s", why)
+	}
+	if err := <-a.ended; err != nil {
+		t.Errorf("a ended with %v", err)
+	}
+	b.standsBy(t, "b")
+}
+
+func awaitSuccessor(h *host) bool {
+	deadline := time.NewTimer(soon)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !h.HasSuccessor() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return false
+		}
+	}
+	return true
+}
+
+// TestKilled: a killed leader is replaced before its lease is over.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.join(t, "a")
+	a.leads(t)
+	b := w.join(t, "b")
+	b.standsBy(t, "a")
+	begun := time.Now()
+	a.proxy.Stall(postgres.ToServer)
+	a.proxy.Cut()
+	a.Kill()
+	second := b.leads(t)
+	t.Logf("b leads %v after a was killed", second.begun.Sub(begun))
+	if why := b.reason(t); why != cluster.Killed {
+		t.Errorf("b leads: %s", why)
+	}
+	b.standsBy(t, "b")
+}
+
+// TestCutOff: a leader that doesn't reach the database has ended what it does before another host leads.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	for name, way := range map[string]postgres.Direction{"to the server": postgres.ToServer, "to the client": postgres.ToClient} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			a := w.join(t, "a")
+			first := a.leads(t)
+			b := w.join(t, "b")
+			b.standsBy(t, "a")
+			begun := time.Now()
+			a.proxy.Stall(way)
+			second := b.leads(t)
+			t.Logf("b leads after %v", second.begun.Sub(begun))
+			first.ends(t)
+			if !errors.Is(first.cause, pgdb.ErrTermOver) || second.begun.Before(first.when) {
+				t.Errorf("the first life ended because of %v, %v before the second", first.cause, second.begun.Sub(first.when))
+			}
+			if why := b.reason(t); why != cluster.Expired {
+				t.Errorf("b leads: %s", why)
+			}
+			a.proxy.Flow()
+			a.proxy.Cut()
+			a.standsBy(t, "b")
+		})
+	}
+}
+
+// TestWishes: a host leads because it was asked to, and doesn't any more because it was drained.
+func TestWishes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.join(t, "a")
+	first := a.leads(t)
+	b, c := w.join(t, "b"), w.join(t, "c")
+	b.standsBy(t, "a")
+	c.standsBy(t, "a")
+	if err := b.AskToLead(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	second := c.leads(t)
+	first.ends(t)
+	if !errors.Is(first.cause, pgdb.ErrTermOver) {
+		t.Errorf("the first life ended because of %v", first.cause)
+	}
+	a.standsBy(t, "c")
+	for _, name := range []string{"a", "c"} {
+		if err := b.Drain(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.leads(t)
+	second.ends(t)
+	c.standsBy(t, "b")
+	err := a.Drain(t.Context(), "b")
+	if err == nil || !strings.Contains(err.Error(), "no other host") {
+		t.Errorf("the last host was drained: %v", err)
+	}
+	if err := a.Drain(t.Context(), "z"); err == nil || !strings.Contains(err.Error(), `there is no host of the name "z"`) {
+		t.Errorf("a host that isn't there: %v", err)
+	}
+	hosts, err := a.Hosts(t.Context())
+	if err != nil || len(hosts) != 3 || hosts[0].Role != cluster.RoleDrained || hosts[1].Role != cluster.RoleLeader || hosts[2].Role != cluster.RoleDrained {
+		t.Errorf("%+v, %v", hosts, err)
+	}
+	if err := c.AskToLead(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	a.leads(t)
+}
+
+// TestStandBy: a host that is not to lead never does.
+func TestStandBy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.join(t, "b", func(cfg *cluster.Config) { cfg.StandBy, cfg.Patience = true, 100*time.Millisecond })
+	if got := b.get(t, "/"); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "no host of the cluster leads") {
+		t.Errorf("without a leader: %s", got)
+	}
+	if err := b.AskToLead(t.Context(), "b"); err == nil {
+		t.Error("it was asked to lead")
+	}
+	a := w.join(t, "a")
+	a.leads(t)
+	select {
+	case <-b.lives:
+		t.Error("b leads")
+	default:
+	}
+}
+
+// TestLifeEnds: a life that ends with an error ends the host, and another one leads.
+func TestLifeEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.join(t, "a")
+	first := a.leads(t)
+	b := w.join(t, "b")
+	b.standsBy(t, "a")
+	fault := errors.New("a fault")
+	first.end <- fault
+	if err := <-a.ended; !errors.Is(err, fault) {
+		t.Errorf("a ended with %v", err)
+	}
+	b.leads(t)
+}
+
+// TestSameName: a name is one host's as long as that lives.
+func TestSameName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.join(t, "a")
+	first.leads(t)
+	second := w.join(t, "a")
+	select {
+	case err := <-second.ended:
+		if err == nil || !strings.Contains(err.Error(), `another host of the name "a" is alive`) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(soon):
+		t.Error("two hosts have the same name")
+	}
+	first.standsBy(t, "a")
+}

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// watch is a request to the leader that is answered when its term ends: a leader that gives up its term ends the answer,
+// and one that is killed breaks the connection. So standbys know at once, and needn't ask the database all the time.
+type watch struct {
+	member *Member
+	peer   *peer
+	route  *route // by which requests go to it
+	leader pgdb.Leader
+	state  atomic.Int32 // a watchState
+	end    context.CancelFunc
+	done   sync.WaitGroup
+}
+
+type watchState int32
+
+const (
+	watchTrying    watchState = iota
+	watchConnected            // the leader answers
+	watchRefused              // nothing listens at its address
+)
+
+// How long a watch waits to connect again: at first, when it is worth a line of the log, and at most.
+const (
+	firstWait = 20 * time.Millisecond
+	tellWait  = 200 * time.Millisecond
+	lastWait  = time.Second
+)
+
+func (m *Member) newWatch(l pgdb.Leader) *watch {
+	ctx, end := context.WithCancel(context.Background())
+	w := &watch{member: m, leader: l, peer: m.newPeer(l.Host, l.Address), end: end}
+	w.route = newRoute(nil, w.peer)
+	w.done.Go(func() { w.run(ctx) })
+	return w
+}
+
+func (w *watch) connected() bool { return watchState(w.state.Load()) == watchConnected }
+func (w *watch) refused() bool   { return watchState(w.state.Load()) == watchRefused }
+
+// close ends the watch. The peer closes when the requests to it have ended.
+func (w *watch) close() {
+	w.end()
+	w.done.Wait()
+	w.peer.transport.CloseIdleConnections()
+}
+
+func (w *watch) run(ctx context.Context) {
+	wait, told := firstWait, false
+	for {
+		connected, err := w.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		state := watchTrying
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			state = watchRefused
+		}
+		w.state.Store(int32(state))
+		w.member.notice()
+		if connected {
+			wait, told = firstWait, false
+		} else if !told && state == watchTrying && wait > tellWait {
+			told = true
+			w.member.log.Warn("connect to the host that leads", "leader", w.leader.Host, logkey.Remote, w.leader.Address, logkey.Error, err)
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+		wait = min(2*wait, lastWait)
+	}
+}
+
+// once connects and waits until the answer ends. It reports whether the leader answered.
+func (w *watch) once(ctx context.Context) (connected bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+w.leader.Address+watchPath, http.NoBody)
+	if err != nil {
+		return false, err
+	}
+	resp, err := w.peer.transport.RoundTrip(r)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("it answers %s", resp.Status)
+	}
+	w.state.Store(int32(watchConnected))
+	w.peer.reached.Store(true)
+	defer w.peer.reached.Store(false)
+	_, err = io.Copy(io.Discard, resp.Body)
+	return true, err
+}
