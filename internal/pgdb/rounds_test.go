@@ -94,6 +94,60 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// TestWant: rows that are asked for at once are read at once, also within a transaction that was begun.
+func TestWant(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	h := lead(t, open(t, server.URL(), server.Schema(t), "a"))
+	rows, reads := newTable(h.db), 0
+	args := rows.Args
+	rows.Args = func(keys []string) []any { reads++; return args(keys) }
+	c := &wanting{table: rows, keys: keysOf(0, 50), done: make(chan error, 1)}
+	for range 3 {
+		h.writer.Write(c)
+		if err := <-c.done; err != nil {
+			t.Fatal(err)
+		}
+		c.direct = true
+	}
+	if reads != 3 {
+		t.Errorf("the rows were read %d times: once without a transaction, and once in each", reads)
+	}
+	for key, n := range stored(t, h.db) {
+		if n != 3 {
+			t.Errorf("%s is %d", key, n)
+		}
+	}
+}
+
+// wanting adds one to some numbers, all of which it asks for first.
+type wanting struct {
+	table  *table
+	keys   []string
+	direct bool // within a transaction
+	done   chan error
+}
+
+func (w *wanting) Size() (ops, bytes int) { return len(w.keys), 0 }
+
+func (w *wanting) Apply(tx *pgdb.Tx) error {
+	tx.Join(w.table)
+	if w.direct && tx.Direct() == nil {
+		return nil
+	}
+	w.table.Want(tx, w.keys)
+	for _, key := range w.keys {
+		n := int64(0)
+		if row := w.table.Get(tx, key); row != nil {
+			n = *row
+		}
+		w.table.Put(key, n+1)
+	}
+	return nil
+}
+
+func (w *wanting) Done(err error) { w.done <- err }
+
 // TestManyRounds: a change that looks at many rows, one after the other, is made all the same, and so are those of its
 // commit that fail.
 func TestManyRounds(t *testing.T) {

@@ -63,7 +63,8 @@ func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	defer cancel()
 	err := db.readOnce(ctx, fn)
 	if isLost(err) && ctx.Err() == nil {
-		err = db.readOnce(ctx, fn) // the pool had a connection of a server that is gone
+		db.pool.Reset() // of a server that was restarted, all connections are gone
+		err = db.readOnce(ctx, fn)
 	}
 	return explainRead(ctx, err)
 }
@@ -105,6 +106,7 @@ func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 	}
 	err := ask()
 	if isLost(err) && ctx.Err() == nil {
+		db.pool.Reset() // as in Read
 		err = ask()
 	}
 	return explainRead(ctx, err)

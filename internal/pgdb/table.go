@@ -52,6 +52,19 @@ func (t *Table[K, R]) Get(tx *Tx, key K) *R {
 	return e.is
 }
 
+// Want asks for all rows that are about to be got. Within a transaction that was begun it is one read instead of one for each.
+func (t *Table[K, R]) Want(tx *Tx, keys []K) {
+	before := len(t.wanted)
+	for _, key := range keys {
+		if t.rows[key] == nil {
+			t.wanted = append(t.wanted, key)
+		}
+	}
+	if len(t.wanted) > before {
+		tx.Miss()
+	}
+}
+
 // Known returns a row if it is known, and never misses.
 func (t *Table[K, R]) Known(key K) *R {
 	if e := t.rows[key]; e != nil {

@@ -72,6 +72,7 @@ func (im *image) checkChildren(tx *pgdb.Tx, jobs []*record.JobSpec, res *record.
 	if len(jobs) == 0 {
 		return
 	}
+	im.jobs.ids.Want(tx, column(jobs, func(job **record.JobSpec) string { return (*job).ID }))
 	added := make(map[string][16]byte, len(jobs)) // digests by id
 	for _, job := range jobs {
 		im.taken(tx, job, im.workers[job.Worker], &record.OpResult{}) // which insertChecked needs to know

@@ -37,9 +37,7 @@ func (im *image) planKV(tx *pgdb.Tx, worker int64, changes []record.KVChange, at
 	}
 	k := &im.keys
 	k.sweep(tx, int64(at))
-	for i := range changes {
-		k.rows.Get(tx, kvKey{worker, changes[i].Key})
-	}
+	k.want(tx, worker, column(changes, func(c *record.KVChange) string { return c.Key }))
 	if tx.Missed() {
 		return nil
 	}

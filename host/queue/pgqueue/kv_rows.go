@@ -164,9 +164,7 @@ func (k *keyRows) expire(tx *pgdb.Tx, o overdue) {
 	if found == nil {
 		return
 	}
-	for _, name := range found.names {
-		k.rows.Get(tx, kvKey{o.worker, name})
-	}
+	k.want(tx, o.worker, found.names)
 	if tx.Missed() {
 		return
 	}
@@ -183,6 +181,11 @@ func (k *keyRows) expire(tx *pgdb.Tx, o overdue) {
 		u.earliest = found.next // which doesn't know of what the commit has added
 	}
 	k.set(o.worker, u)
+}
+
+// want asks for keys of a worker.
+func (k *keyRows) want(tx *pgdb.Tx, worker int64, names []string) {
+	k.rows.Want(tx, column(names, func(name *string) kvKey { return kvKey{worker, *name} }))
 }
 
 // Read implements [pgdb.Member].

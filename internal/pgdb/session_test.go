@@ -1,0 +1,38 @@
+package pgdb_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/internal/testing/postgres"
+)
+
+// TestReadsAfterCut: a read is answered although all connections of the pool are gone, as after the server was restarted.
+func TestReadsAfterCut(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	proxy := postgres.NewProxy(t, server.Address())
+	db := open(t, server.URLAt(proxy.Port()), server.Schema(t), "a")
+	for name, read := range map[string]func() error{
+		"read": func() error { return db.Read(t.Context(), func(*pgdb.Session) error { return nil }) },
+		"ask":  func() error { return db.Ask(t.Context(), func(b *pgx.Batch) { b.Queue("SELECT 1") }) },
+	} {
+		if err := readAtOnce(t, db, 4); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Cut()
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// readAtOnce lets the pool open so many connections.
+func readAtOnce(t *testing.T, db *pgdb.DB, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return db.Read(t.Context(), func(*pgdb.Session) error { return readAtOnce(t, db, n-1) })
+}
