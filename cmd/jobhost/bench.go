@@ -3,22 +3,27 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/journal"
 	"github.com/jobhost/jobhost/host/manifest"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/noop"
+	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/state"
 )
@@ -26,7 +31,7 @@ import (
 // benchFlags are the flags of bench.
 type benchFlags struct {
 	jobs, producers, batch, backlog, slots, payload int
-	worker, dir, sandbox                            string
+	worker, dir, store, sandbox                     string
 	processes                                       int
 	relaxed, memory, sequential                     bool
 }
@@ -39,7 +44,7 @@ func newBenchCommand(e *env) *cobra.Command {
 		Long: `Measure how many durable jobs a second this machine does.
 
 A host runs in this process on a store of its own, in a temporary folder that is
-removed afterwards. Producers submit jobs as fast as they are acknowledged; the
+removed afterwards, or with --store in a PostgreSQL. Producers submit jobs as fast as they are acknowledged; the
 clock stops when the last job's end is durable. With --sequential each producer
 waits for the end of its job before it submits the next, which shows latency
 rather than throughput. A --backlog is in the store before the host starts, at a
@@ -59,6 +64,7 @@ lower priority than the jobs; with --jobs 0 what is measured is its end.`,
 	flags.IntVar(&f.payload, "payload", 64, "size of the payloads, in `BYTES`")
 	flags.StringVar(&f.worker, "worker", "noop", "the built-in noop, or a `WORKER` of the manifest")
 	flags.StringVar(&f.dir, "dir", "", "`FOLDER` for the store (default: a temporary one; it matters which disk that is on)")
+	flags.StringVar(&f.store, "store", "", "`URL` of a PostgreSQL in which to measure, in a schema that is dropped afterwards")
 	flags.StringVar(&f.sandbox, "sandbox", "", "where sandboxes run: `inline` or process (default: as the worker says)")
 	flags.IntVar(&f.processes, "processes", 0, "`NUMBER` of processes that they run in, if in such (default: as the worker says)")
 	flags.BoolVar(&f.relaxed, "relaxed", false, "don't wait for the disk")
@@ -83,6 +89,8 @@ func (f *benchFlags) check() error {
 		return usagef("--sandbox %s is neither inline nor process", f.sandbox)
 	case f.processes < 0 || f.processes > 64:
 		return usagef("--processes %d is not between 1 and 64", f.processes)
+	case f.store != "" && (f.memory || f.dir != ""):
+		return usagef("--store doesn't go with --memory and --dir")
 	case f.payload < 0 || f.payload > 1<<20:
 		return usagef("--payload %d is not between 0 and 1048576", f.payload)
 	}
@@ -107,12 +115,11 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	ctx, stop := untilSignal(ctx, logger, syscall.SIGINT, syscall.SIGTERM) // so that the folder is removed
 	defer stop()
 	b := newBenchRun(f, w)
-	settings := f.settings(dir)
-	store, err := openStores(ctx, &settings, b.observer(), state.Observer{}, logger)
+	store, err := b.openStore(ctx, dir, logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, store.close()) }()
 	engine, err := openEngine(dir, nil, logger)
 	if err != nil {
 		return err
@@ -121,7 +128,7 @@ func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	if err := b.fill(ctx, store.jobs); err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
 	}
-	noted, err := openJournal(settings.Store.Dir)
+	noted, err := openJournal(store.dir)
 	if err != nil {
 		return err
 	}
@@ -155,6 +162,62 @@ func (f *benchFlags) settings(dir string) manifest.Host {
 		h.Store = manifest.Store{Driver: "mem"}
 	}
 	return h
+}
+
+// benchStore is the store of a measurement.
+type benchStore struct {
+	jobs   record.Store
+	states state.Store
+	dir    string // of its files; empty = there are none
+	close  func() error
+}
+
+func (b *benchRun) openStore(ctx context.Context, dir string, logger *slog.Logger) (*benchStore, error) {
+	settings := b.flags.settings(dir)
+	if b.flags.store != "" {
+		return b.openPostgres(ctx, &settings, logger)
+	}
+	s, err := openStores(ctx, &settings, b.observer(), state.Observer{}, logger)
+	if err != nil {
+		return nil, err
+	}
+	return &benchStore{s.jobs, s.states, settings.Store.Dir, s.Close}, nil
+}
+
+// openPostgres begins a term in a schema of its own, which goes with it.
+func (b *benchRun) openPostgres(ctx context.Context, h *manifest.Host, logger *slog.Logger) (_ *benchStore, err error) {
+	schema := "jobhost_bench_" + strings.ToLower(rand.Text()[:8])
+	db, err := pgdb.Open(ctx, pgdb.Config{
+		URL: b.flags.store, Schema: schema, Host: "bench", Relaxed: h.Durability == manifest.Relaxed, Logger: logger,
+		Observer: pgdb.Observer{Committed: b.committed},
+	})
+	if err != nil {
+		return nil, err
+	}
+	drop := func() error {
+		dropped := db.Send(context.WithoutCancel(ctx), func(batch *pgx.Batch) { batch.Queue("DROP SCHEMA IF EXISTS " + schema + " CASCADE") })
+		db.Close()
+		return dropped
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, drop())
+		}
+	}()
+	if err := db.Migrate(ctx, sharedSchemas()); err != nil {
+		return nil, err
+	}
+	term, err := db.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stores, err := openShared(ctx, db, term)
+	if err != nil {
+		return nil, errors.Join(err, term.Release(context.WithoutCancel(ctx)))
+	}
+	return &benchStore{stores.jobs, stores.states, "", func() error {
+		return errors.Join(stores.Close(), term.Release(context.WithoutCancel(ctx)), drop())
+	}}, nil
 }
 
 func (f *benchFlags) durability() string {

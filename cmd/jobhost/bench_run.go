@@ -72,11 +72,14 @@ func newBenchRun(f *benchFlags, w host.Worker) *benchRun {
 
 // observer counts the commits of the store.
 func (b *benchRun) observer() sqlitedb.Observer {
-	return sqlitedb.Observer{Commit: func(ops int, took time.Duration) {
-		b.commits.Add(1)
-		b.operations.Add(int64(ops))
-		b.committing.Add(int64(took))
-	}}
+	return sqlitedb.Observer{Commit: b.committed}
+}
+
+// committed counts a commit.
+func (b *benchRun) committed(ops int, took time.Duration) {
+	b.commits.Add(1)
+	b.operations.Add(int64(ops))
+	b.committing.Add(int64(took))
 }
 
 // event notes the end of a job.
