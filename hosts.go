@@ -44,8 +44,8 @@ type HostStatus struct {
 type Cluster interface {
 	// Hosts returns all hosts that were heard of within a day, sorted by name.
 	Hosts(ctx context.Context) ([]HostStatus, error)
-	// DrainHost asks a host to give up its term, and not to lead until it is started anew or asked to lead; conflict when
-	// no other host could lead.
+	// DrainHost asks a host to give up its term, and not to lead as long as another one can, until it is started anew or
+	// asked to lead; conflict when no other host could lead.
 	DrainHost(ctx context.Context, name string) (HostStatus, error)
 	// LeadHost asks a host to lead, which ends a drain; conflict when it is lost, or its manifest keeps it from leading.
 	LeadHost(ctx context.Context, name string) (HostStatus, error)

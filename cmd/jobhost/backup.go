@@ -120,7 +120,14 @@ func (e storeEnv) takeOver(ctx context.Context, m *manifest.Manifest) error {
 // plugins and secrets of the host aren't at hand, such as in a nightly job.
 func (e storeEnv) manifest() (*manifest.Manifest, error) {
 	m, err := manifest.LoadStores(e.manifestPath())
-	if err == nil && m.Host.Store.Dir == "" {
+	switch {
+	case err != nil:
+	case m.Host.Store.Driver == manifest.Postgres:
+		err = &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: "host.store",
+			Message: "the store of the manifest is a PostgreSQL, whose files are not this program's", Hint: "back it up and restore it with its own tools, such as pg_dump",
+		}
+	case m.Host.Store.Dir == "":
 		err = &jobhost.Error{
 			Code: jobhost.CodeInvalid, Field: "host.store",
 			Message: "the store of the manifest is in memory", Hint: `set host.store to "sqlite:FOLDER"`,

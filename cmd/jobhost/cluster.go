@@ -364,7 +364,7 @@ func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) 
 		return "", fmt.Errorf("read token from the database: %w", err)
 	}
 	if token != own {
-		if err := os.WriteFile(path, shared, 0o600); err != nil {
+		if err := os.WriteFile(path, append(shared, '\n'), 0o600); err != nil {
 			return "", fmt.Errorf("write token: %w", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/jobhost/jobhost/internal/testing/guests"
+	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
 // TestMain makes the test binary the program itself where it has its name.
@@ -50,6 +51,7 @@ func installProgram(t *testing.T) (dir string) {
 //
 //	await FILE REGEXP   wait until the file has a line that matches
 //	paste FILE          run in a shell what FILE says to try in another terminal
+//	postgres            start a PostgreSQL, whose URL is $POSTGRES; [postgres] says whether there is one
 //
 // $ADDR is a free address, and the folder has some guests.
 func TestProgram(t *testing.T) {
@@ -85,6 +87,13 @@ func TestProgram(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await": awaitLine,
 			"paste": paste,
+			"postgres": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("POSTGRES", postgres.Start(t, "fsync=on").URL())
+			},
+		},
+		Condition: func(string) (bool, error) {
+			_, err := postgres.Program("postgres")
+			return err == nil || os.Getenv("CI") != "", nil
 		},
 	})
 }

@@ -156,10 +156,11 @@ func (m *Member) stepDown() string {
 	return ""
 }
 
-// mayLead reports whether this host may lead next. Of several hosts that may, the first one does.
+// mayLead reports whether this host may lead next: not while another one was asked to, and not after a drain, unless no
+// other host could.
 func (m *Member) mayLead(hosts []pgdb.Host) bool {
 	own := find(hosts, m.cfg.Name)
-	if m.cfg.StandBy || own != nil && own.Drained {
+	if m.cfg.StandBy || own != nil && own.Drained && m.successor(hosts) != "" {
 		return false
 	}
 	name := wanted(hosts)

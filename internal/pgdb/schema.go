@@ -30,7 +30,8 @@ type Schema struct {
 //	host    all hosts, with the public halves of their keys
 //	batch   one row for each group commit: its number is how a lost outcome is looked up
 //	secret  what all hosts have to know, such as the token of the API
-var own = Schema{Name: "cluster", Steps: []string{`
+var own = Schema{Name: "cluster", Steps: []string{
+	`
 	CREATE TABLE jobhost.term (shard smallint PRIMARY KEY, epoch bigint NOT NULL);
 	CREATE TABLE jobhost.lease (shard smallint PRIMARY KEY, epoch bigint NOT NULL, host text NOT NULL, address text NOT NULL,
 		backend int NOT NULL, renewed timestamptz NOT NULL, released bool NOT NULL) WITH (fillfactor=50);
