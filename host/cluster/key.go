@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -64,53 +63,61 @@ var errStranger = errors.New("the key of the peer is not that of a host of this 
 // Times of a keyring.
 const (
 	keyTime = 2 * time.Second        // in which the table has to answer
-	missGap = 100 * time.Millisecond // in which strangers can make it ask the table once
+	missGap = 100 * time.Millisecond // between two questions that strangers make it ask
 )
 
 // keyring knows the keys in the table of hosts. It asks the table for those that it doesn't know.
 type keyring struct {
 	ask func(context.Context) ([]pgdb.Host, error)
 
+	asking sync.Mutex // held while the table is asked: others wait for the answer
+	asked  time.Time  // when that began last; protected by asking
+
 	mu    sync.Mutex        // protects the rest
 	names map[string]string // by key
-	asked time.Time
+	read  time.Time         // when the reading of names began
 }
 
-// learn takes in all hosts that there are.
-func (k *keyring) learn(hosts []pgdb.Host) {
+// learn takes in all hosts that there are, as a reading that began at a time has found them. One that began earlier than
+// what is known may lack a host that has come since.
+func (k *keyring) learn(hosts []pgdb.Host, began time.Time) {
 	names := make(map[string]string, len(hosts))
 	for i := range hosts {
 		names[string(hosts[i].Key)] = hosts[i].Name
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.names = names
+	if !began.Before(k.read) {
+		k.names, k.read = names, began
+	}
 }
 
-// owner returns the name of the host with a key; empty = there is none.
-func (k *keyring) owner(key ed25519.PublicKey) string {
+func (k *keyring) known(key ed25519.PublicKey) string {
 	k.mu.Lock()
-	name, due := k.names[string(key)], time.Since(k.asked) > missGap
-	if name == "" && due {
-		k.asked = time.Now()
-	}
-	k.mu.Unlock()
-	if name != "" || !due {
+	defer k.mu.Unlock()
+	return k.names[string(key)]
+}
+
+// owner returns the name of the host with a key; empty = there is none. A host is in the table before it connects, so an
+// answer decides about all who came before the question.
+func (k *keyring) owner(key ed25519.PublicKey) string {
+	if name := k.known(key); name != "" {
 		return name
 	}
+	came := time.Now()
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	if name := k.known(key); name != "" || k.asked.After(came) {
+		return name
+	}
+	time.Sleep(missGap - time.Since(k.asked))
+	k.asked = time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), keyTime)
 	defer cancel()
-	hosts, err := k.ask(ctx)
-	if err != nil {
-		return ""
+	if hosts, err := k.ask(ctx); err == nil {
+		k.learn(hosts, k.asked)
 	}
-	k.learn(hosts)
-	for i := range hosts { // not what was learned, which a heartbeat may have replaced by what it had read before
-		if bytes.Equal(hosts[i].Key, key) {
-			return hosts[i].Name
-		}
-	}
-	return ""
+	return k.known(key)
 }
 
 // anyHost accepts every host of the cluster.

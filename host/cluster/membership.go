@@ -58,11 +58,12 @@ func (m *Member) join(ctx context.Context) error {
 func (m *Member) renew(ctx context.Context) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
+	began := time.Now()
 	hosts, err := m.cfg.DB.Beat(ctx, m.row())
 	if err != nil {
 		return false, err
 	}
-	m.keys.learn(hosts)
+	m.keys.learn(hosts, began)
 	m.mu.Lock()
 	m.hosts = hosts
 	m.mu.Unlock()

@@ -16,12 +16,7 @@ const sendConns = 4
 func (db *DB) Send(ctx context.Context, queue func(b *pgx.Batch)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	err := db.sendOnce(ctx, queue)
-	if isLost(err) && ctx.Err() == nil {
-		// Of a server that was restarted, all connections are gone.
-		db.send.Reset()
-		err = db.sendOnce(ctx, queue)
-	}
+	err := again(ctx, db.send, func() error { return db.sendOnce(ctx, queue) })
 	return explain(ctx, "send to PostgreSQL", err)
 }
 

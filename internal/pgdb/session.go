@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Session runs statements one after the other, in a transaction or a snapshot. Its statements name tables as
@@ -61,12 +62,7 @@ func (s *Session) One(into []any, sql string, args ...any) (found bool, err erro
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	err := db.readOnce(ctx, fn)
-	if isLost(err) && ctx.Err() == nil {
-		db.pool.Reset() // of a server that was restarted, all connections are gone
-		err = db.readOnce(ctx, fn)
-	}
-	return explainRead(ctx, err)
+	return explainRead(ctx, again(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
 }
 
 // readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed.
@@ -104,10 +100,17 @@ func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 		defer conn.Release()
 		return conn.SendBatch(ctx, b).Close()
 	}
-	err := ask()
-	if isLost(err) && ctx.Err() == nil {
-		db.pool.Reset() // as in Read
-		err = ask()
+	return explainRead(ctx, again(ctx, db.pool, ask))
+}
+
+// again calls a function up to three times while its connection is lost. The first one may have been lost long ago: of a
+// server that was restarted, all connections of a pool are gone.
+func again(ctx context.Context, pool *pgxpool.Pool, once func() error) (err error) {
+	for range 3 {
+		if err = once(); !isLost(err) || ctx.Err() != nil {
+			return err
+		}
+		pool.Reset()
 	}
-	return explainRead(ctx, err)
+	return err
 }
