@@ -73,8 +73,9 @@ MEET := "sync(/atomic)?"|/host/scope"|\bgo func|\.Go\(
 # Of these the race detector finds nothing in what works alone: engines and rewritten modules, each used by one goroutine; processes,
 # which are other programs (test, confine); guests in other languages; and the fixtures of benchmarks.
 UNRACED := bench plugins/examples/.* plugins/sdk/js runtime/extismabi runtime/process/confine runtime/wasiabi runtime/wasm/rewrite runtime/wasm/rig test
-# And nothing in tests that wait for a compiler, of guests or of plugins, which takes ten times as long with it.
-UNRACED_TESTS := Test(CompileBomb|Conform|Plain)
+# And nothing in tests that wait for a compiler, of guests or of plugins, which takes ten times as long with it, nor in those
+# that wait for PostgreSQL over and over.
+UNRACED_TESTS := Test(CompileBomb|Conform|Plain|Plans|Search|ModelOnPostgres|OnPostgres|WorkflowsOnPostgres)
 EMPTY   :=
 RACED   = go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | while read -r dir; do \
 	grep -qE '$(MEET)' "$$dir"/*.go && echo ".$${dir\#$(CURDIR)}"; done | grep -vxE '\./($(subst $(EMPTY) ,|,$(UNRACED)))'
