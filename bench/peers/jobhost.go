@@ -14,7 +14,10 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/queue/pgqueue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/internal/version"
 	"github.com/jobhost/jobhost/runtime/wasm"
@@ -35,10 +38,11 @@ func jobNumber(id string) int {
 	return n
 }
 
-// inProcess is a host with its store on disk and its guest in Wasm, a pristine
-// sandbox for each job, strict durability. Aging costs nothing and stays on.
+// inProcess is a host with its guest in Wasm, a pristine sandbox for each job, and
+// strict durability. Aging costs nothing and stays on.
 type inProcess struct {
 	server  jobhost.Server
+	store   about // what it says of it
 	slots   int
 	payload []byte
 	running errgroup.Group // the host
@@ -46,7 +50,59 @@ type inProcess struct {
 	free    []func() error // what to close when the host has stopped
 }
 
-func openJobhost(ctx context.Context, at target, l *load, ledger *ledger) (_ system, err error) {
+// openJobhost opens a host with its store in a file.
+func openJobhost(ctx context.Context, at target, l *load, ledger *ledger) (system, error) {
+	return openHost(ctx, l, ledger, func(s *inProcess, logger *slog.Logger) (record.Store, error) {
+		store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: at.Dir, Logger: logger})
+		if err != nil {
+			return nil, err
+		}
+		s.free = append(s.free, store.Close)
+		s.store = about{
+			Versions:   moduleVersions("github.com/ncruces/go-sqlite3", "github.com/tetratelabs/wazero"),
+			Durability: "strict: SQLite WAL, synchronous=FULL, one fsync for each group of jobs",
+		}
+		return store, nil
+	})
+}
+
+// openJobhostOnPostgres opens a host that leads on a PostgreSQL.
+func openJobhostOnPostgres(ctx context.Context, at target, l *load, ledger *ledger) (system, error) {
+	return openHost(ctx, l, ledger, func(s *inProcess, logger *slog.Logger) (record.Store, error) {
+		db, err := pgdb.Open(ctx, pgdb.Config{URL: at.Address, Host: "peers", Logger: logger})
+		if err != nil {
+			return nil, err
+		}
+		s.free = append(s.free, func() error { db.Close(); return nil })
+		if err := db.Migrate(ctx, pgqueue.Schemas()); err != nil {
+			return nil, err
+		}
+		term, err := db.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.free = append(s.free, func() error { return term.Release(context.WithoutCancel(ctx)) })
+		writer, err := term.NewWriter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.free = append(s.free, func() error { writer.Close(); return nil })
+		var version string
+		if err := db.Read(ctx, func(r *pgdb.Session) error {
+			_, err := r.One([]any{&version}, "SELECT current_setting('server_version')")
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		s.store = about{
+			Versions:   "PostgreSQL " + version + ", " + moduleVersions("github.com/jackc/pgx/v5", "github.com/tetratelabs/wazero"),
+			Durability: "fsync and synchronous_commit on, one transaction for each group of jobs",
+		}
+		return pgqueue.New(ctx, db, term, writer)
+	})
+}
+
+func openHost(ctx context.Context, l *load, ledger *ledger, open func(*inProcess, *slog.Logger) (record.Store, error)) (_ system, err error) {
 	s := &inProcess{slots: goruntime.GOMAXPROCS(0), payload: make([]byte, l.Payload)}
 	defer func() {
 		if err != nil {
@@ -54,11 +110,10 @@ func openJobhost(ctx context.Context, at target, l *load, ledger *ledger) (_ sys
 		}
 	}()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	store, err := sqlitequeue.Open(sqlitequeue.Options{Dir: at.Dir, Logger: logger})
+	store, err := open(s, logger)
 	if err != nil {
 		return nil, err
 	}
-	s.free = append(s.free, store.Close)
 	engine, err := wasm.New(wasm.Config{Logger: logger})
 	if err != nil {
 		return nil, err
@@ -129,8 +184,8 @@ func (s *inProcess) counts(ctx context.Context) (counts, error) {
 
 func (s *inProcess) about() about {
 	return about{
-		Versions:   version.Get().String() + ", " + moduleVersions("github.com/ncruces/go-sqlite3", "github.com/tetratelabs/wazero"),
-		Durability: "strict: SQLite WAL, synchronous=FULL, one fsync for each group of jobs",
+		Versions:   version.Get().String() + ", " + s.store.Versions,
+		Durability: s.store.Durability,
 		Settings:   fmt.Sprintf("in process, a Wasm guest in a pristine sandbox for each job, %d slots", s.slots),
 	}
 }

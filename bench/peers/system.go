@@ -55,6 +55,7 @@ type contender struct {
 // Names of the systems, as in flags and tables.
 const (
 	jobhostName       = "jobhost"
+	sharedName        = "jobhost-postgres"
 	riverName         = "river"
 	asynqAlwaysName   = "asynq-always"
 	asynqEverysecName = "asynq-everysec"
@@ -62,6 +63,7 @@ const (
 
 var contenders = map[string]contender{
 	jobhostName:       {open: openJobhost, batches: true},
+	sharedName:        {open: openJobhostOnPostgres, serve: servePostgres, batches: true},
 	riverName:         {open: openRiver, serve: servePostgres, batches: true},
 	asynqAlwaysName:   {open: openAsynq, serve: serveRedis("always")},
 	asynqEverysecName: {open: openAsynq, serve: serveRedis("everysec")},
@@ -69,5 +71,5 @@ var contenders = map[string]contender{
 
 // systemNames are the names in the order of the table.
 func systemNames() []string {
-	return []string{jobhostName, riverName, asynqAlwaysName, asynqEverysecName}
+	return []string{jobhostName, sharedName, riverName, asynqAlwaysName, asynqEverysecName}
 }
