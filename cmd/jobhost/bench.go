@@ -48,10 +48,14 @@ removed afterwards, or with --store in a PostgreSQL. Producers submit jobs as fa
 clock stops when the last job's end is durable. With --sequential each producer
 waits for the end of its job before it submits the next, which shows latency
 rather than throughput. A --backlog is in the store before the host starts, at a
-lower priority than the jobs; with --jobs 0 what is measured is its end.`,
+lower priority than the jobs; with --jobs 0 what is measured is its end.
+
+With --addr the jobs go to a host that runs, for a --worker of its own; submits
+are sent again while it is away, as when a host of a cluster takes over.`,
 		Example: `  jobhost bench --jobs 100000 --producers 256 --worker noop
   jobhost bench --jobs 2000 --producers 1 --sequential
-  jobhost bench --jobs 0 --backlog 1000000 -o json`,
+  jobhost bench --jobs 0 --backlog 1000000 -o json
+  jobhost bench --addr http://127.0.0.1:7070 --worker wordcount`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd.Context(), e, &f) },
 	}
@@ -100,6 +104,9 @@ func (f *benchFlags) check() error {
 func runBench(ctx context.Context, e *env, f *benchFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
+	}
+	if e.options.addr != "" {
+		return runRemoteBench(ctx, e, f)
 	}
 	w, err := benchWorker(e, f)
 	if err != nil {
