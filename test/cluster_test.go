@@ -25,8 +25,10 @@ type fault struct {
 	overlaps bool
 	// without is set if there is no database for a while, so that guests' calls for keys are refused.
 	without bool
-	// do makes it happen. It reports whether another host leads then, or will, and returns what ends the fault.
-	do func(r *round) (moves bool, heal func())
+	// moves is set if another host is to lead then.
+	moves bool
+	// do makes it happen. It reports whether clients are to be served although it goes on, and returns what ends it.
+	do func(r *round) (served bool, heal func())
 }
 
 // round is one of a sequence of faults.
@@ -46,27 +48,27 @@ const (
 
 func faults() []fault {
 	return []fault{
-		{name: "leader killed", most: mostKilled, do: (*round).killLeader},
-		{name: "leader stopped", most: mostExpired, overlaps: true, do: (*round).stopLeader},
-		{name: "leader can't send to the database", most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToServer) }},
-		{name: "leader doesn't hear the database", most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToClient) }},
+		{name: "leader killed", moves: true, most: mostKilled, do: (*round).killLeader},
+		{name: "leader stopped", moves: true, most: mostExpired, overlaps: true, do: (*round).stopLeader},
+		{name: "leader can't send to the database", moves: true, most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToServer) }},
+		{name: "leader doesn't hear the database", moves: true, most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToClient) }},
 		{name: "standby killed", most: mostKilled, do: (*round).killStandby},
-		{name: "leader drained", most: mostDrained, do: (*round).drain},
-		{name: "leader terminated", most: mostDrained, do: (*round).terminate},
+		{name: "leader drained", moves: true, most: mostDrained, do: (*round).drain},
+		{name: "leader terminated", moves: true, most: mostDrained, do: (*round).terminate},
 		{name: "database crashed", most: mostCrashed, without: true, do: (*round).crashDatabase},
 	}
 }
 
-func (r *round) killLeader() (bool, func()) {
+func (r *round) killLeader() (served bool, heal func()) {
 	r.leader.process.kill()
 	r.door.forget()
 	return true, func() { r.again(r.leader) }
 }
 
-func (r *round) killStandby() (bool, func()) {
+func (r *round) killStandby() (served bool, heal func()) {
 	h := r.standby(r.leader, r.random.IntN(3))
 	h.process.kill()
-	return false, func() { r.again(h) }
+	return true, func() { r.again(h) }
 }
 
 // again starts a host whose process has ended.
@@ -76,7 +78,7 @@ func (r *round) again(h *member) {
 }
 
 // stopLeader stops the process for a while, which may be too short for another host to take over.
-func (r *round) stopLeader() (moves bool, heal func()) {
+func (r *round) stopLeader() (served bool, heal func()) {
 	most := 8 * time.Second
 	if r.random.IntN(often(1<<30, 10)) == 0 {
 		most = time.Minute
@@ -94,30 +96,30 @@ func (r *round) stopLeader() (moves bool, heal func()) {
 }
 
 // cutOff lets nothing pass any more between the leader and the database in one direction.
-func (r *round) cutOff(way postgres.Direction) (moves bool, heal func()) {
+func (r *round) cutOff(way postgres.Direction) (served bool, heal func()) {
 	r.leader.proxy.Stall(way)
 	return true, r.leader.proxy.Flow
 }
 
-func (r *round) drain() (moves bool, heal func()) {
+func (r *round) drain() (served bool, heal func()) {
 	if _, err := r.standby(r.leader, r.random.IntN(3)).api.DrainHost(r.t.Context(), r.leader.name); err != nil {
 		r.t.Errorf("drain %s: %v", r.leader.name, err)
 	}
 	return true, func() { r.terminate(); r.again(r.leader) }
 }
 
-func (r *round) terminate() (moves bool, heal func()) {
+func (r *round) terminate() (served bool, heal func()) {
 	if code := r.leader.process.stop(); code != 0 {
 		r.t.Errorf("%s ended with %d after SIGTERM:\n%s", r.leader.name, code, r.logs())
 	}
 	return true, func() { r.again(r.leader) }
 }
 
-func (r *round) crashDatabase() (moves bool, heal func()) {
+func (r *round) crashDatabase() (served bool, heal func()) {
 	r.server.Crash(r.t)
 	<-time.After(time.Duration(r.random.Int64N(int64(time.Second))))
 	r.server.Restart(r.t)
-	return false, func() {}
+	return true, func() {}
 }
 
 // Three hosts share a database under load while one fault after the other happens to them or to it. Whatever was
@@ -193,16 +195,23 @@ func (c *trio) round(n int, f *fault, random *rand.Rand, want string) time.Durat
 	c.door.hold()
 	until(ctx, c, "a job at the door", func() bool { return c.door.callers() > 0 })
 	l.mark()
-	moves, heal := f.do(&round{c, random, leader})
+	served, heal := f.do(&round{c, random, leader})
 	written := -1
-	if moves {
+	if served && f.moves {
 		c.awaitLeader(leader)
-		l.await(c, 30)
-		written = c.written(epoch)
 	}
+	if served {
+		l.await(c, 30)
+		if now, _ := c.leader(); now != leader {
+			written = c.written(epoch)
+		}
+	}
+	gap := l.gap()
 	heal()
 	l.await(c, 30)
-	gap := l.gap()
+	if !served {
+		gap = l.gap()
+	}
 	c.door.release()
 	l.await(c, 30)
 	l.end()
