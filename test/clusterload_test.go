@@ -222,8 +222,11 @@ func (l *load) check(want string, database bool) {
 			l.t.Errorf("round %d: workflow %s comes to %s, %v\nwant %s", l.round, id, got, err, want)
 		}
 	}
+	if l.denied > 0 {
+		l.t.Logf("round %d: the calls of %d guests were not answered", l.round, l.denied)
+	}
 	if l.denied > 0 && database {
-		l.t.Errorf("round %d: the calls of %d guests were not answered, although the database was there", l.round, l.denied)
+		l.t.Error("but the database was there")
 	}
 }
 

@@ -3,9 +3,11 @@ package pgdb
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Session runs statements one after the other, in a transaction or a snapshot. Its statements name tables as
@@ -61,13 +63,25 @@ func (s *Session) One(into []any, sql string, args ...any) (found bool, err erro
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	err := db.readOnce(ctx, fn)
-	if isLost(err) && ctx.Err() == nil {
-		db.pool.Reset() // of a server that was restarted, all connections are gone
-		err = db.readOnce(ctx, fn)
-	}
-	return explainRead(ctx, err)
+	return explainRead(ctx, patiently(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
 }
+
+// patiently does something anew while the server can't be reached: one that is restarted, or replaced by another, is back
+// within seconds. Attempts that read keys would fail otherwise.
+func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
+	err, until := do(), time.Now().Add(statementTime)
+	if isLost(err) && ctx.Err() == nil {
+		pool.Reset() // of a server that was restarted, all connections are gone
+		err = do()
+	}
+	for wait := 20 * time.Millisecond; isLost(err) && time.Now().Before(until) && sleep(ctx, wait); wait = min(2*wait, maxWait) {
+		err = do()
+	}
+	return err
+}
+
+// maxWait is how long it waits at most before that.
+const maxWait = 500 * time.Millisecond
 
 // readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed.
 func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error) {
@@ -92,7 +106,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	ask := func() error {
+	return explainRead(ctx, patiently(ctx, db.pool, func() error {
 		b := &pgx.Batch{}
 		b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 		queue(b)
@@ -103,11 +117,5 @@ func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 		}
 		defer conn.Release()
 		return conn.SendBatch(ctx, b).Close()
-	}
-	err := ask()
-	if isLost(err) && ctx.Err() == nil {
-		db.pool.Reset() // as in Read
-		err = ask()
-	}
-	return explainRead(ctx, err)
+	}))
 }
