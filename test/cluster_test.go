@@ -46,16 +46,21 @@ const (
 	mostCrashed = 30 * time.Second
 )
 
-func faults() []fault {
-	return []fault{
-		{name: "leader killed", moves: true, most: mostKilled, do: (*round).killLeader},
-		{name: "leader stopped", moves: true, most: mostExpired, overlaps: true, do: (*round).stopLeader},
-		{name: "leader can't send to the database", moves: true, most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToServer) }},
-		{name: "leader doesn't hear the database", moves: true, most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToClient) }},
-		{name: "standby killed", most: mostKilled, do: (*round).killStandby},
-		{name: "leader drained", moves: true, most: mostDrained, do: (*round).drain},
-		{name: "leader terminated", moves: true, most: mostDrained, do: (*round).terminate},
-		{name: "database crashed", most: mostCrashed, without: true, do: (*round).crashDatabase},
+// faults are the kinds of faults, each in its variants.
+func faults() [][]fault {
+	return [][]fault{
+		{{name: "leader killed", moves: true, most: mostKilled, do: (*round).killLeader}},
+		{{name: "leader stopped", moves: true, most: mostExpired, overlaps: true, do: (*round).stopLeader}},
+		{
+			{name: "leader can't send to the database", moves: true, most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToServer) }},
+			{name: "leader doesn't hear the database", moves: true, most: mostExpired, do: func(r *round) (bool, func()) { return r.cutOff(postgres.ToClient) }},
+		},
+		{{name: "standby killed", most: mostKilled, do: (*round).killStandby}},
+		{
+			{name: "leader drained", moves: true, most: mostDrained, do: (*round).drain},
+			{name: "leader terminated", moves: true, most: mostDrained, do: (*round).terminate},
+		},
+		{{name: "database crashed", most: mostCrashed, without: true, do: (*round).crashDatabase}},
 	}
 }
 
@@ -144,7 +149,8 @@ func TestCluster(t *testing.T) {
 		if len(order) == 0 {
 			order = random.Perm(len(faults()))
 		}
-		f := faults()[order[0]]
+		kind := faults()[order[0]]
+		f := kind[random.IntN(len(kind))]
 		order = order[1:]
 		gap := c.round(n, &f, random, want)
 		t.Logf("round %d: %s: %v without an acknowledgement", n, f.name, gap.Round(time.Millisecond))
@@ -153,10 +159,9 @@ func TestCluster(t *testing.T) {
 			t.Fatalf("the round has failed\n%s", c.logs())
 		}
 	}
-	for _, f := range faults() {
-		all := took[f.name]
+	for name, all := range took {
 		slices.Sort(all)
-		t.Logf("%s, %d times: median %v, longest %v", f.name, len(all), all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
+		t.Logf("%s, %d times: median %v, longest %v", name, len(all), all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
 	}
 	c.stop()
 }
