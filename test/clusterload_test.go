@@ -50,6 +50,7 @@ const patience = 2 * time.Second
 // begin begins a round of load.
 func (c *trio) begin(ctx context.Context, round int) *load {
 	l := &load{t: c.t, hosts: c.hosts, door: c.door.URL, round: round, ctx: ctx, over: make(chan struct{}), acked: map[string][]string{}}
+	c.t.Cleanup(l.done.Wait) // of a test that has failed before the end
 	for producer := range 6 {
 		l.done.Go(func() { l.every(20*time.Millisecond, producer, []string{plain, adds, parents}[producer%3], l.submit) })
 	}
@@ -72,6 +73,8 @@ func (l *load) every(d time.Duration, producer int, kind string, do func(at int,
 		select {
 		case <-tick.C:
 		case <-l.over:
+			return
+		case <-l.ctx.Done():
 			return
 		}
 	}
@@ -108,7 +111,7 @@ func (l *load) startWorkflow(at int, _, id string) bool {
 	})
 }
 
-// try asks one host after the other until one acknowledges.
+// try asks one host after the other until one acknowledges. It reports whether one has.
 func (l *load) try(first int, ask func(context.Context, *client.Client) error) bool {
 	for at := first; l.ctx.Err() == nil; at++ {
 		ctx, cancel := context.WithTimeout(l.ctx, patience)
@@ -127,7 +130,6 @@ func (l *load) try(first int, ask func(context.Context, *client.Client) error) b
 		case <-l.ctx.Done():
 		}
 	}
-	l.t.Errorf("round %d: what a client asks for is never acknowledged", l.round)
 	return false
 }
 
@@ -187,8 +189,12 @@ func until(ctx context.Context, c *trio, what string, holds func() bool) {
 
 // end ends the load. All that was begun is acknowledged then.
 func (l *load) end() {
+	l.t.Helper()
 	close(l.over)
 	l.done.Wait()
+	if l.ctx.Err() != nil {
+		l.t.Fatalf("round %d: what a client asks for is never acknowledged", l.round)
+	}
 }
 
 // unanswered reports whether a result is what guests return when a call of theirs is answered that the host can't do
