@@ -145,8 +145,8 @@ fuzz-modules: ## damage modules in MUTANTS ways, and run as many programs in all
 	JOBHOST_RIG=$(MUTANTS) go test ./runtime/wasm/rig -run '^Test(Programs|Damaged|Decoders)$$' -count=1 -v -timeout 120m
 
 .PHONY: chaos
-chaos: ## kill -9, power loss, full disks: up to half an hour
-	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... ./runtime/jobabi ./runtime/module ./runtime/wasm/... ./runtime/process -count=1 -timeout 30m
+chaos: ## kill -9, power loss, full disks, faults of a cluster: up to an hour
+	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... ./runtime/jobabi ./runtime/module ./runtime/wasm/... ./runtime/process -count=1 -timeout 60m
 
 # guests_of runs the scripts of some folders, if there is a compiler for them.
 define guests_of

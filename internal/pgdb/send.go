@@ -11,12 +11,12 @@ const sendConns = 4
 
 // Send runs statements as one message, which is one transaction, whether this host leads or not: it is for what needs
 // no order and no fence. If the connection is lost, queue is called again and its statements are sent once more, while
-// the first ones may still be under way. So they must be such that running twice, at once or one after the other, is
-// the same as running once.
+// the first ones may still be under way, and so on until the server is there. So they must be such that running several
+// times, at once or one after the other, is the same as running once.
 func (db *DB) Send(ctx context.Context, queue func(b *pgx.Batch)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	err := again(ctx, db.send, func() error { return db.sendOnce(ctx, queue) })
+	err := patiently(ctx, db.send, func() error { return db.sendOnce(ctx, queue) })
 	return explain(ctx, "send to PostgreSQL", err)
 }
 

@@ -3,6 +3,7 @@ package pgdb
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -62,8 +63,28 @@ func (s *Session) One(into []any, sql string, args ...any) (found bool, err erro
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	return explainRead(ctx, again(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
+	return explainRead(ctx, patiently(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
 }
+
+// patiently does something anew while the server can't be reached: one that is restarted, or replaced by another, is back
+// within seconds. Attempts that read keys would fail otherwise.
+func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
+	until, wait := time.Now().Add(statementTime), time.Duration(0)
+	for {
+		err := do()
+		if !isLost(err) || ctx.Err() != nil || time.Now().After(until) {
+			return err
+		}
+		pool.Reset() // of a server that was restarted, all connections are gone
+		if !sleep(ctx, wait) {
+			return err
+		}
+		wait = min(2*wait+10*time.Millisecond, maxWait)
+	}
+}
+
+// maxWait is how long it waits at most before that.
+const maxWait = 500 * time.Millisecond
 
 // readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed.
 func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error) {
@@ -88,7 +109,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	ask := func() error {
+	return explainRead(ctx, patiently(ctx, db.pool, func() error {
 		b := &pgx.Batch{}
 		b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 		queue(b)
@@ -99,18 +120,5 @@ func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 		}
 		defer conn.Release()
 		return conn.SendBatch(ctx, b).Close()
-	}
-	return explainRead(ctx, again(ctx, db.pool, ask))
-}
-
-// again calls a function up to three times while its connection is lost. The first one may have been lost long ago: of a
-// server that was restarted, all connections of a pool are gone.
-func again(ctx context.Context, pool *pgxpool.Pool, once func() error) (err error) {
-	for range 3 {
-		if err = once(); !isLost(err) || ctx.Err() != nil {
-			return err
-		}
-		pool.Reset()
-	}
-	return err
+	}))
 }

@@ -29,6 +29,25 @@ func TestReadsAfterCut(t *testing.T) {
 	}
 }
 
+// TestReadsWaitForTheServer: a read that comes while the server is restarted is answered when it is there again.
+func TestReadsWaitForTheServer(t *testing.T) {
+	t.Parallel()
+	server := postgres.Start(t)
+	db := open(t, server.URL(), server.Schema(t), "a")
+	for name, read := range map[string]func() error{
+		"read": func() error { return db.Read(t.Context(), func(*pgdb.Session) error { return nil }) },
+		"ask":  func() error { return db.Ask(t.Context(), func(b *pgx.Batch) { b.Queue("SELECT 1") }) },
+	} {
+		server.Crash(t)
+		answered := make(chan error, 1)
+		go func() { answered <- read() }()
+		server.Restart(t)
+		if err := <-answered; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // readAtOnce lets the pool open so many connections.
 func readAtOnce(t *testing.T, db *pgdb.DB, n int) error {
 	if n == 0 {

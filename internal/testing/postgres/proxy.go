@@ -11,7 +11,7 @@ import (
 
 // Proxy passes connections on to a server, until a test cuts or stalls them.
 type Proxy struct {
-	target   string
+	target   atomic.Pointer[string]
 	listener net.Listener
 	done     sync.WaitGroup
 
@@ -42,7 +42,8 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{target: target, listener: l, conns: map[net.Conn]struct{}{}}
+	p := &Proxy{listener: l, conns: map[net.Conn]struct{}{}}
+	p.target.Store(&target)
 	p.flows = sync.NewCond(&p.mu)
 	p.CutEvery(ToServer, -1)
 	p.CutEvery(ToClient, -1)
@@ -60,7 +61,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.target)
+		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", *p.target.Load())
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -132,6 +133,12 @@ func (p *Proxy) drop(conns ...net.Conn) {
 		_ = c.Close()
 		delete(p.conns, c)
 	}
+}
+
+// Redirect passes connections on to another server from now on, and cuts those that there are.
+func (p *Proxy) Redirect(target string) {
+	p.target.Store(&target)
+	p.Cut()
 }
 
 // Cut closes all connections that there are, and lets new ones pass.
