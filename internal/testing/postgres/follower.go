@@ -33,14 +33,11 @@ func (s *Server) follower(options []string) (f *Server, err error) {
 	if err := f.owner(); err != nil {
 		return nil, err
 	}
-	if f.port, err = freePort(); err != nil {
-		return nil, err
-	}
 	if err := f.run("pg_basebackup", "--pgdata="+f.data(), "--host=127.0.0.1", "--port="+strconv.Itoa(s.port), "--username=postgres",
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"); err != nil {
 		return nil, err
 	}
-	return f, f.launch()
+	return f, f.launchAnywhere()
 }
 
 // Synchronous makes commits wait for the follower, once it follows.

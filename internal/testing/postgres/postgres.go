@@ -88,13 +88,10 @@ func start(options []string) (s *Server, err error) {
 	if err := s.owner(); err != nil {
 		return nil, err
 	}
-	if s.port, err = freePort(); err != nil {
-		return nil, err
-	}
 	if err := s.run("initdb", "--pgdata="+s.data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"); err != nil {
 		return nil, err
 	}
-	return s, s.launch()
+	return s, s.launchAnywhere()
 }
 
 // owner gives the folder to a user that may run a server.
@@ -129,6 +126,19 @@ func (s *Server) run(name string, args ...string) error {
 		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
 	return nil
+}
+
+// launchAnywhere launches a server on a port that is free, unless another program is faster.
+func (s *Server) launchAnywhere() (err error) {
+	for range 5 {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = s.launch(); err == nil || !strings.Contains(err.Error(), "Address already in use") {
+			return err
+		}
+	}
+	return err
 }
 
 // launch starts the process and waits until it takes connections.
