@@ -19,10 +19,14 @@ func TestMain(m *testing.M) { postgres.Main(m) }
 // onPostgres gives a host the stores of a term in a schema of its own, which end with the test.
 func onPostgres(t testing.TB, cfg *host.Config) {
 	t.Helper()
+	onSchema(t, cfg, postgres.Shared(t).Schema(t))
+}
+
+func onSchema(t testing.TB, cfg *host.Config, schema string) {
+	t.Helper()
 	ctx := context.Background()
-	server := postgres.Shared(t)
 	db, err := pgdb.Open(ctx, pgdb.Config{
-		URL: server.URL(), Schema: server.Schema(t), Host: "a", Address: "a:1", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
+		URL: postgres.Shared(t).URL(), Schema: schema, Host: "a", Address: "a:1", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 )
 
 // identity is the key that this host shows to others, in a certificate that nothing but TLS asks for. It lives as long
-// as the process: its public half stands in the table of hosts, so whoever may write there decides who is a host.
+// as the process: its public half stands in the table of hosts, so the right to write there decides who is a host.
 type identity struct {
 	public      ed25519.PublicKey
 	certificate tls.Certificate
@@ -110,7 +110,7 @@ func (k *keyring) owner(key ed25519.PublicKey) string {
 	if name := k.known(key); name != "" || k.asked.After(came) {
 		return name
 	}
-	time.Sleep(missGap - time.Since(k.asked))
+	time.Sleep(missGap - time.Since(k.asked)) // at most missGap: the others wait for the same answer
 	k.asked = time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), keyTime)
 	defer cancel()

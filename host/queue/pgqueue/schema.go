@@ -16,7 +16,7 @@ func Schemas() []pgdb.Schema {
 // queueSchema has the tables of package sqlitequeue, whose schema says what each is for, with the types of this
 // database. Texts are compared byte by byte. No text is NULL: an empty one is "".
 //
-// PostgreSQL keeps old versions of rows until nobody can see them, so tables that are rewritten all the time leave room
+// PostgreSQL keeps old versions of rows until no snapshot needs them, so tables that are rewritten all the time leave room
 // in their pages, and have what is rewritten in no index. Nothing looks for tasks but a host that begins to lead: dead
 // versions slow nothing down.
 const queueSchema = `

@@ -1,0 +1,57 @@
+package host_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host"
+	"github.com/jobhost/jobhost/host/hosttest"
+	"github.com/jobhost/jobhost/internal/testing/postgres"
+)
+
+// TestSubmitInDatabase: a job that is submitted by a statement runs once its transaction has committed, once however
+// often it is submitted; one without a worker is refused with the reason, and one without room waits for it.
+func TestSubmitInDatabase(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	schema := server.Schema(t)
+	h := hosttest.OpenOn(t, func(t testing.TB, cfg *host.Config) { onSchema(t, cfg, schema) }, func(cfg *host.Config) {
+		cfg.Workers[0].QueueCapacity = 1
+	})
+	submit := func(worker, payload, options string) string {
+		return "SELECT " + schema + ".submit('" + worker + "', '" + payload + "', '" + options + "')"
+	}
+	server.Exec(t, "BEGIN", submit("test", "undone", `{"id": "undone", "entry": "echo"}`), "ROLLBACK")
+	server.Exec(t, submit("test", "hello", `{"id": "mine", "entry": "echo"}`))
+	wantResult(t, h, "mine", "hello")
+	server.Exec(t, submit("test", "hello", `{"id": "mine", "entry": "echo"}`), submit("nosuch", "x", `{"id": "lost"}`), submit("test", "x", `{"bogus": 1, "id": "odd"}`))
+	eventually(t, "an empty inbox", func() bool { return len(server.Query(t, "SELECT n FROM "+schema+".inbox")) == 0 })
+	reasons := map[string]string{}
+	for _, row := range server.Query(t, "SELECT id, reason FROM "+schema+".refused") {
+		reasons[row[0]] = row[1]
+	}
+	if len(reasons) != 2 || !strings.Contains(reasons["lost"], `there is no worker "nosuch"`) || !strings.Contains(reasons["odd"], "bogus") {
+		t.Errorf("refused: %v", reasons)
+	}
+	if page, err := h.Jobs(t.Context(), jobhost.Filter{}); err != nil || len(page.Jobs) != 1 {
+		t.Errorf("got %+v, %v; want one job", page.Jobs, err)
+	}
+
+	var statements []string
+	for _, id := range []string{"a", "b", "c", "d"} {
+		statements = append(statements, submit("test", id, `{"id": "`+id+`", "entry": "echo"}`))
+	}
+	server.Exec(t, statements...)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		wantResult(t, h, id, id)
+	}
+}
+
+func wantResult(t *testing.T, h *hosttest.Host, id, want string) {
+	t.Helper()
+	eventually(t, "the end of "+id, func() bool {
+		got, err := h.Result(t.Context(), id, 0)
+		return err == nil && string(got.Data) == want
+	})
+}
