@@ -231,23 +231,6 @@ func (g *groups) allFull() map[ref]bool {
 // staleAll makes the next look find out again which tasks are the oldest.
 func (g *groups) staleAll() { g.stale = [jobhost.Levels]bool{true, true, true, true, true} }
 
-// tops yields up to n tasks from the top of a heap, about the oldest first.
-func (g *groups) tops(r ref, level, n int) iter.Seq[Entry] {
-	return func(yield func(Entry) bool) {
-		next := []ref{g.at(r).roots[level]}
-		for i := 0; i < len(next) && n > 0; i++ {
-			if next[i] == 0 {
-				continue
-			}
-			top := g.node(next[i])
-			if n--; !yield(top.Entry) {
-				return
-			}
-			next = append(next, top.left, top.right)
-		}
-	}
-}
-
 // all yields the tasks with the groups that they are in, gone ones included.
 func (g *groups) all() iter.Seq2[Entry, ref] {
 	return func(yield func(Entry, ref) bool) {

@@ -105,12 +105,12 @@ func TestTasksWithKeysStaySmall(t *testing.T) { //nolint:paralleltest // it meas
 	const budget = 150
 	for _, tt := range []struct{ keys, tasks int }{{10, 50_000}, {300_000, 300_000}} {
 		t.Run(fmt.Sprint("keys=", tt.keys), func(t *testing.T) {
-			before := heap()
+			before := heapBytes()
 			o := New(time.Minute, nil)
 			for i := range tt.tasks {
 				o.Push(Entry{Key: record.Key(i + 1), ReadyAt: o.Now()}, Traits{Group: record.Group(1 + i%tt.keys)})
 			}
-			if each := (heap() - before) / uint64(tt.tasks); each > budget {
+			if each := (heapBytes() - before) / uint64(tt.tasks); each > budget {
 				t.Errorf("a task takes %d bytes, more than %d", each, budget)
 			}
 			for range tt.tasks {
@@ -127,7 +127,7 @@ func TestTasksWithKeysStaySmall(t *testing.T) { //nolint:paralleltest // it meas
 	}
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	var m goruntime.MemStats
 	goruntime.GC()
 	goruntime.ReadMemStats(&m)

@@ -42,7 +42,7 @@ func (v *level) pop() Entry {
 	return v.fifo.pop()
 }
 
-// all yields the entries, about the oldest first.
+// all yields the entries in no order.
 func (v *level) all() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for e := range v.late.all() {

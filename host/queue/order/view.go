@@ -42,19 +42,19 @@ func (o *Order) viewAside() iter.Seq[Entry] {
 	return slices.Values(entries)
 }
 
-// Near yields tasks of a level that are likely to be next, in about their order.
-// Of groups it looks at the first in the ring, and at about so many tasks.
+// Near yields the tasks of a level that are next as far as the order knows now, the oldest first. With groups it yields about
+// so many tasks: the first of each group in the order in which groups take turns.
 func (o *Order) Near(level, most int) iter.Seq[Entry] {
 	if o.groups == nil {
-		return o.levels[level].all()
+		return o.levels[level].ascend()
 	}
 	return func(yield func(Entry) bool) {
 		ring := &o.groups.rings[level]
 		each := max(most/max(ring.n, 1), 1)
 		for i := range min(ring.n, most) {
-			some := o.groups.tops(ring.at(i), level, each)
+			some := o.groups.ascend(ring.at(i), level)
 			if ring.at(i) == 0 {
-				some = o.levels[level].all()
+				some = o.levels[level].ascend()
 			}
 			n := 0
 			for e := range some {
