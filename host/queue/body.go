@@ -9,8 +9,8 @@ import (
 )
 
 // bodyCache keeps the bodies of tasks that will run soon, within a budget that
-// all lanes share: those of jobs that were just submitted to a short queue, and
-// those that were read ahead. A task without a body here is read when it runs.
+// all lanes share: those of jobs that were just submitted, and those that were
+// read ahead. A task without a body here is read when it runs.
 // The lane's lock protects it.
 type bodyCache struct {
 	q     *Queue
@@ -31,9 +31,6 @@ const (
 	// cost is spread thin. Large ones are fewer, about readAheadBytes together.
 	readAhead      = 64
 	readAheadBytes = 1 << 20
-	// shortQueue is how long a queue may be for a submitted body to be kept:
-	// in a longer one it would only displace those that run sooner.
-	shortQueue = 4096
 )
 
 func newBodyCache(q *Queue) bodyCache {
@@ -60,6 +57,10 @@ func (c *bodyCache) keep(b *record.Body) bool {
 	c.held[b.Key] = b
 	return true
 }
+
+// keepsNew reports whether bodies that were just submitted are kept. They take three quarters of the budget at most: the rest is for
+// those that run sooner.
+func (c *bodyCache) keepsNew() bool { return c.q.resident.Load() < c.q.cfg.ResidentBytes/4*3 }
 
 // take removes the body that belongs to the entry; nil if it is not held.
 func (c *bodyCache) take(e order.Entry) *record.Body {

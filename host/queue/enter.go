@@ -42,12 +42,11 @@ func (q *Queue) enter(l *lane, job *record.JobSpec, reserved int) jobhost.State 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending -= reserved
-	keep := l.waitingLocked() < shortQueue
 	x := order.Traits{Group: job.Group(), Deadline: job.Deadline}
 	bare := job.WithoutItems()
 	for i := range job.Tasks {
 		e := order.Entry{Key: job.Key + record.Key(i), ReadyAt: job.ReadyAt, Index: int16(i), Level: int8(job.Priority.Level())}
-		if keep && l.soonLocked(e.ReadyAt) {
+		if l.bodies.keepsNew() && l.soonLocked(e.ReadyAt) {
 			l.keepNewLocked(e, bare, job.Item(i))
 		}
 		l.order.Push(e, x)

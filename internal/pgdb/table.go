@@ -7,7 +7,7 @@ import (
 )
 
 // Table is the part of an image that holds rows of a table by their key. What was read stays known from commit to
-// commit, since this host is the only one that writes; it is forgotten when that is much. Its methods are those of
+// commit, since this host is the only one that writes; some of it is forgotten when that is much. Its methods are those of
 // a [Member] but Flush, for which there is Changes.
 type Table[K comparable, R any] struct {
 	DB *DB
@@ -17,6 +17,8 @@ type Table[K comparable, R any] struct {
 	Scan func(rows pgx.Rows) (K, R, error)
 	// Bytes is how much memory the content of a row takes; nil = rows are small.
 	Bytes func(*R) int
+	// Over reports whether a row is hardly ever needed again, so that it isn't kept; nil = none is.
+	Over func(*R) bool
 
 	rows    map[K]*entry[R]
 	bytes   int // of the content of rows, as far as they were read or committed
@@ -176,15 +178,16 @@ func (t *Table[K, R]) learn(keys []K, found map[K]*R) {
 		if e := t.rows[key]; e == nil {
 			row := found[key]
 			t.rows[key] = &entry[R]{was: row, is: row, known: true}
-			t.weigh(row)
+			t.bytes += t.weight(row)
 		}
 	}
 }
 
-func (t *Table[K, R]) weigh(row *R) {
-	if t.Bytes != nil && row != nil {
-		t.bytes += t.Bytes(row)
+func (t *Table[K, R]) weight(row *R) int {
+	if t.Bytes == nil || row == nil {
+		return 0
 	}
+	return t.Bytes(row)
 }
 
 // Flushed is that of [Member].
@@ -198,14 +201,34 @@ func (t *Table[K, R]) Flushed() {
 func (t *Table[K, R]) AfterCommit() {
 	for _, key := range t.changed {
 		e := t.rows[key]
+		t.bytes += t.weight(e.is) - t.weight(e.was)
 		e.was, e.known, e.changed = e.is, true, false
-		t.weigh(e.is)
-	}
-	if len(t.rows) > maxRows || t.bytes > maxRowBytes {
-		t.Flushed()
-		return
+		if e.is != nil && t.Over != nil && t.Over(e.is) {
+			t.forget(key)
+		}
 	}
 	t.changed = t.changed[:0]
+	t.evict()
+}
+
+// evict forgets rows when too much is known, a quarter of them, so that it is seldom. Which ones is left to chance: the
+// next to be needed may be the oldest, as in a queue, or the newest.
+func (t *Table[K, R]) evict() {
+	if len(t.rows) <= maxRows && t.bytes <= maxRowBytes {
+		return
+	}
+	for key := range t.rows {
+		if len(t.rows) <= maxRows/4*3 && t.bytes <= maxRowBytes/4*3 {
+			return
+		}
+		t.forget(key)
+	}
+}
+
+// forget removes a row without a change from what is known.
+func (t *Table[K, R]) forget(key K) {
+	t.bytes -= t.weight(t.rows[key].is)
+	delete(t.rows, key)
 }
 
 // AfterRollback is that of [Member].
