@@ -1,0 +1,50 @@
+package pgdb
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a table knows stays within its bounds, what is needed no more is forgotten, and the bytes add up.
+func TestTableBounds(t *testing.T) {
+	t.Parallel()
+	rows := Table[int, string]{
+		Bytes: func(s *string) int { return len(*s) },
+		Over:  func(s *string) bool { return *s == "over" },
+	}
+	bytes := func() (n int) {
+		for _, e := range rows.rows {
+			n += len(*e.is)
+		}
+		return n
+	}
+	long := strings.Repeat("x", maxRowBytes/100)
+	for i := range 4 * maxRows {
+		row := "short"
+		switch {
+		case i%3 == 0:
+			row = "over"
+		case i%1000 == 1:
+			row = long
+		}
+		rows.Put(i, row)
+		if i%4 == 0 {
+			rows.Put(i/2, "changed")
+		}
+		if i%2000 == 0 {
+			rows.AfterCommit()
+			if len(rows.rows) > maxRows || rows.bytes > maxRowBytes || rows.bytes != bytes() {
+				t.Fatalf("after %d: %d rows and %d bytes, counted %d", i, len(rows.rows), rows.bytes, bytes())
+			}
+		}
+	}
+	rows.AfterCommit()
+	if len(rows.rows) == 0 {
+		t.Fatal("nothing is known")
+	}
+	for key, e := range rows.rows {
+		if *e.is == "over" {
+			t.Fatalf("row %d is known", key)
+		}
+	}
+}
