@@ -45,6 +45,10 @@ type Writer struct {
 	tx   Tx
 	n    int64 // of the last batch that was acknowledged
 
+	// Of the commit in the making:
+	scouted bool           // a run has noted which rows are looked at after calls of [Tx.Direct]
+	later   []afterDirects // where it has
+
 	mu     sync.Mutex // protects queue, queued, closed
 	room   sync.Cond  // Write waits here for room
 	work   sync.Cond  // the writer waits here for changes
