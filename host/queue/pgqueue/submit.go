@@ -125,6 +125,9 @@ func (im *image) accompany(key, worker int64, job *record.JobSpec) {
 
 // existing answers a submit whose id is taken.
 func (im *image) existing(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) bool {
+	if !im.free(tx, job.ID) {
+		return false
+	}
 	head := im.jobs.ids.Get(tx, job.ID)
 	if head == nil {
 		return false
