@@ -2,6 +2,7 @@ package pgdb_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost/internal/pgdb"
@@ -29,17 +30,31 @@ func (d *tableDouble) Apply(tx *pgdb.Tx) error {
 func (d *tableDouble) Done(err error) { d.done <- err }
 
 // busy keeps the writer busy until it is released, so that what is written meanwhile comes into one commit.
-type busy struct{ begun, release chan struct{} }
+type busy struct {
+	once           sync.Once
+	begun, release chan struct{}
+}
 
 func (c *busy) Size() (ops, bytes int) { return 1, 0 }
 
 func (c *busy) Apply(*pgdb.Tx) error {
-	close(c.begun)
+	c.once.Do(func() { close(c.begun) })
 	<-c.release
 	return nil
 }
 
-func (c *busy) Done(error) {}
+func (c *busy) Done(error) { c.once.Do(func() { close(c.begun) }) }
+
+// together lets changes come into one commit.
+func (h *host) together(changes ...pgdb.Change) {
+	b := &busy{begun: make(chan struct{}), release: make(chan struct{})}
+	h.writer.Write(b)
+	<-b.begun
+	for _, c := range changes {
+		h.writer.Write(c)
+	}
+	close(b.release)
+}
 
 // TestDirectAmongOthers: changes by statements don't make what comes after them in their commit read its rows one by
 // one, be they parts of one change or changes of their own.
@@ -73,13 +88,7 @@ func TestDirectAmongOthers(t *testing.T) {
 					}
 					return
 				}
-				b := &busy{make(chan struct{}), make(chan struct{})}
-				h.writer.Write(b)
-				<-b.begun
-				for _, c := range changes {
-					h.writer.Write(c)
-				}
-				close(b.release)
+				h.together(changes...)
 				for range changes {
 					if err := <-done; err != nil {
 						t.Error(err)

@@ -140,7 +140,7 @@ func (w *Writer) run() {
 	defer close(w.told)
 	for g := w.take(); g != nil; g = w.take() {
 		begun := time.Now()
-		g.err = w.commit(g)
+		w.commitEach(g)
 		if f := w.term.db.cfg.Observer.Committed; f != nil && g.err == nil {
 			f(len(g.changes), time.Since(begun))
 		}
