@@ -173,8 +173,8 @@ func (w *Writer) commitEach(g *group) {
 	g.err, g.errs = nil, make([]error, len(g.changes))
 	for i := range g.changes {
 		one := &group{changes: g.changes[i : i+1]}
-		if g.errs[i] = w.commit(one); one.errs != nil {
-			g.errs[i] = one.errs[0]
+		if g.errs[i] = w.commit(one); g.errs[i] == nil {
+			g.errs[i] = one.errOf(0)
 		}
 	}
 }

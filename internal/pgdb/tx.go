@@ -210,7 +210,7 @@ func (w *Writer) undo() error {
 // mean nothing, nor do those behind a call of Direct that did nothing.
 func (w *Writer) apply(g *group) (failed bool) {
 	for i, c := range g.changes {
-		if g.errs != nil && g.errs[i] != nil {
+		if g.errOf(i) != nil {
 			continue
 		}
 		w.tx.Part()

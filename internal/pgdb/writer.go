@@ -39,6 +39,14 @@ type group struct {
 	errs    []error // of each; nil = none has one of its own
 }
 
+// errOf returns why a change was not made, apart from the others; nil = no reason of its own.
+func (g *group) errOf(i int) error {
+	if len(g.errs) == 0 {
+		return nil
+	}
+	return g.errs[i]
+}
+
 // Writer is the one goroutine that writes in a term, and the one that calls Done.
 type Writer struct {
 	term *Term
@@ -151,9 +159,9 @@ func (w *Writer) run() {
 func (w *Writer) notify() {
 	for g := range w.told {
 		for i, c := range g.changes {
-			err := g.err
-			if g.errs != nil && g.errs[i] != nil {
-				err = g.errs[i]
+			err := g.errOf(i)
+			if err == nil {
+				err = g.err
 			}
 			c.Done(err)
 		}

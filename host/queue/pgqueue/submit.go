@@ -75,7 +75,7 @@ func (b *batch) submit(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) e
 		im.checkRef(tx, ref, res)
 	}
 	if taken || res.Err != nil || tx.Missed() {
-		return nil
+		return nil //nolint:nilerr // a refusal is an answer
 	}
 	return b.insert(job, res)
 }
