@@ -89,9 +89,11 @@ func (w *Writer) read() error {
 
 // planSettings are those of the writer's statements, in the transaction that they begin. All find rows by keys that they
 // are given, and the planner, which doesn't know how many these are, must not read a whole table instead; nor need
-// it think about it each time. They don't outlive the transaction, so that a pooler may give the connection to others.
+// it think about it each time: a plan for the keys at hand is none the better, and to make it for a statement with many
+// tables takes longer than to run it. What it takes for a long statement must not be compiled: see [withoutJIT]. The
+// settings don't outlive the transaction, so that a pooler may give the connection to others.
 const planSettings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
 // keptBatches is how many numbers of batches are kept at least. Only the last can be asked for.
 const keptBatches = 1000

@@ -91,13 +91,11 @@ func (t *Table[K, R]) note(tx *Tx, key K) {
 // recall asks for the rows that were noted after a part that calls [Tx.Direct].
 func (t *Table[K, R]) recall(direct int) {
 	first, _ := slices.BinarySearchFunc(t.later, direct, func(l laterKey[K], direct int) int { return cmp.Compare(l.direct, direct) })
-	asked := make(map[K]bool)
 	for _, l := range t.later[first:] {
 		if l.direct != direct {
 			break
 		}
-		if t.rows[l.key] == nil && !asked[l.key] {
-			asked[l.key] = true
+		if t.rows[l.key] == nil {
 			t.wanted = append(t.wanted, l.key)
 		}
 	}
@@ -192,7 +190,7 @@ func (t *Table[K, R]) Read(b *pgx.Batch) {
 	if len(t.wanted) == 0 {
 		return
 	}
-	keys := t.wanted
+	keys := distinct(t.wanted)
 	t.wanted = nil
 	b.Queue(t.DB.SQL(t.SQL), t.Args(keys)...).Query(func(rows pgx.Rows) error {
 		found := make(map[K]*R, len(keys))
@@ -208,6 +206,20 @@ func (t *Table[K, R]) Read(b *pgx.Batch) {
 		}
 		t.learn(keys, found)
 		return nil
+	})
+}
+
+// distinct returns each key once: many changes of a commit may ask for the same one, and to find a row can be more than a
+// look at an index.
+func distinct[K comparable](keys []K) []K {
+	if len(keys) < 2 {
+		return keys
+	}
+	seen := make(map[K]struct{}, len(keys))
+	return slices.DeleteFunc(keys, func(key K) bool {
+		n := len(seen)
+		seen[key] = struct{}{}
+		return len(seen) == n
 	})
 }
 

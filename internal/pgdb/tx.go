@@ -133,16 +133,11 @@ func (w *Writer) unnote() {
 	w.later = w.later[:0]
 }
 
-// quickPlans is for statements that run again and again, each time for other keys. A plan for the keys at hand is none the
-// better, and to make it for a statement with many tables takes longer than to run it. See [withoutJIT] for the rest.
-const quickPlans = "SELECT set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
-
 // flushInto begins a transaction, if that was not done, and flushes the images into it.
 func (w *Writer) flushInto() error {
 	b := &pgx.Batch{}
 	if !w.tx.open {
 		b.Queue("BEGIN")
-		b.Queue(quickPlans)
 		w.fence(b)
 	}
 	for _, m := range w.tx.members {

@@ -130,7 +130,8 @@ func (r *evictRows) Flush(b *pgx.Batch) error {
 	}
 	want := len(r.removed)
 	b.Queue(r.db.SQL(removeEvicted), column(r.removed, func(v **victim) int64 { return (*v).Key }),
-		column(r.removed, func(v **victim) int64 { return (*v).end() })).QueryRow(func(row pgx.Row) error {
+		column(r.removed, func(v **victim) int64 { return (*v).end() }),
+		column(r.removed, func(v **victim) string { return (*v).ID })).QueryRow(func(row pgx.Row) error {
 		var n int
 		if err := row.Scan(&n); err != nil {
 			return err
@@ -143,7 +144,8 @@ func (r *evictRows) Flush(b *pgx.Batch) error {
 	return nil
 }
 
-// removeEvicted does for jobs that were evicted what remove does for others.
+// removeEvicted does for jobs that were evicted what remove does for others. The planner takes ranges for large parts of the
+// tables, so what is found by them is named in arrays where it is used: else it would compare each row with each of these.
 const removeEvicted = `WITH r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[]) AS t(low, high)),
 	jobs AS (DELETE FROM jobhost.job USING r WHERE seq>=r.low AND seq<r.high RETURNING id, ref),
 	parts AS (DELETE FROM jobhost.part USING r WHERE job>=r.low AND job<r.high),
@@ -157,9 +159,9 @@ const removeEvicted = `WITH r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[
 	items AS (DELETE FROM jobhost.item USING r WHERE task>=r.low AND task<r.high),
 	letters AS (DELETE FROM jobhost.dead USING r WHERE task>=r.low AND task<r.high),
 	refs AS (SELECT ref FROM jobs WHERE ref<>'' UNION SELECT ref FROM tasks WHERE ref<>''),
-	live AS (DELETE FROM jobhost.object USING refs WHERE object.ref=refs.ref),
+	live AS (DELETE FROM jobhost.object WHERE ref=ANY(ARRAY(SELECT ref FROM refs))),
 	gone AS (INSERT INTO jobhost.object_gone (ref) SELECT ref FROM refs ON CONFLICT DO NOTHING),
-	noted AS (DELETE FROM jobhost.states_noted USING jobs WHERE states_noted.id=jobs.id RETURNING states_noted.id),
+	noted AS (DELETE FROM jobhost.states_noted WHERE id=ANY($3) RETURNING id),
 	states AS (INSERT INTO jobhost.states_gone (id) SELECT id FROM noted ON CONFLICT DO NOTHING)
 	SELECT count(*) FROM jobs`
 
