@@ -126,7 +126,7 @@ func TestCancelledStatement(t *testing.T) {
 func TestEncoding(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
-	server.Exec(t, "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	server.Exec(t, "DROP DATABASE IF EXISTS latin", "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
 	db, err := pgdb.Open(t.Context(), config(strings.Replace(server.URL(), "/postgres?", "/latin?", 1), "jobhost", "a"))
 	if err == nil {
 		db.Close()

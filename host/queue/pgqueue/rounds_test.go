@@ -26,6 +26,26 @@ func submitMany(t *testing.T, s *store, n int, id string, mod ...func(*record.Jo
 // most is how many round trips a commit may take, whatever the number of its operations.
 const most = 25
 
+// TestRoundsOfLives: submits take one round trip to see that their ids are free and one to be written, and settlements
+// take one.
+func TestRoundsOfLives(t *testing.T) {
+	t.Parallel()
+	s, proxy := openCounted(t)
+	for round, limits := range [][2]int64{{1 << 40, 1 << 40}, {2, 1}} { // the statements are prepared in the first one
+		var keys []record.Key
+		if trips := proxy.RoundTrips(func() { keys = submitMany(t, s, 50, fmt.Sprint("job ", round)) }); trips > limits[0] {
+			t.Errorf("submits took %d round trips", trips)
+		}
+		ops := make([]record.Op, len(keys))
+		for i, key := range keys {
+			ops[i] = &record.Settle{Key: key, Status: record.Succeeded, EndedAt: 2, Attempt: 1, Result: []byte("done")}
+		}
+		if trips := proxy.RoundTrips(func() { must(t, s, ops...) }); trips > limits[1] {
+			t.Errorf("settlements took %d round trips", trips)
+		}
+	}
+}
+
 // TestRoundsAroundDirect: what comes after an operation that is made by statements reads its rows in sets.
 func TestRoundsAroundDirect(t *testing.T) {
 	t.Parallel()
