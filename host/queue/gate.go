@@ -58,9 +58,12 @@ func (g *gate) resize(memory int64) {
 }
 
 // enter takes a place, with the memory that a task of the lane may use. Without them
-// it remembers the lane, which is served when other tasks leave.
+// it remembers the lane, which is served when other tasks leave. A lane that was granted a place enters with that one.
 func (g *gate) enter(l *lane) (p place, ok bool) {
-	if l.granted.gate == g {
+	if l.granted.gate != nil {
+		if l.granted.gate != g {
+			return place{}, false
+		}
 		p, l.granted = l.granted, place{}
 		return p, true
 	}
@@ -145,11 +148,21 @@ func (l *lane) offer(p place) (used bool) {
 // the one that waits the shortest where there is room. It returns its index; false = there is no room
 // for any of them.
 func (l *lane) chooseLocked() (slot int, p place, ok bool) {
+	// Nearly always there is room for the first: each task would pay for remembering the others.
+	slot = len(l.idle) - 1
+	if p, ok = l.idle[slot].gate.enter(l); ok {
+		return slot, p, true
+	}
+	return l.chooseOtherLocked()
+}
+
+// chooseOtherLocked is chooseLocked when there is no room for the last slot.
+func (l *lane) chooseOtherLocked() (slot int, p place, ok bool) {
 	var some [4]*gate
-	shut := some[:0]
-	for i := len(l.idle) - 1; i >= 0; i-- {
+	shut := append(some[:0], l.idle[len(l.idle)-1].gate)
+	for i := len(l.idle) - 2; i >= 0; i-- {
 		g := l.idle[i].gate
-		if l.granted.gate != nil && l.granted.gate != g || slices.Contains(shut, g) {
+		if slices.Contains(shut, g) {
 			continue
 		}
 		if p, ok := g.enter(l); ok {

@@ -154,7 +154,11 @@ func (l *lane) handLocked(lease *Lease, index int) {
 	}
 	l.running[lease.entry.Key] = lease
 	slot := l.idle[index]
-	l.idle = slices.Delete(l.idle, index, index+1)
+	if last := len(l.idle) - 1; index == last {
+		l.idle = l.idle[:last]
+	} else {
+		l.idle = slices.Delete(l.idle, index, index+1)
+	}
 	slot.handed <- lease // has room: a slot waits for one lease at a time
 }
 

@@ -56,6 +56,7 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 		if f := t.db.cfg.Observer.Fenced; f != nil {
 			f()
 		}
+		w.lookForLost()
 		t.over("another host has taken over")
 		return false, t.Err()
 	case t.Err() != nil:
@@ -88,20 +89,24 @@ func (w *Writer) read() error {
 
 // planSettings are those of the writer's statements, in the transaction that they begin. All find rows by keys that they
 // are given, and the planner, which doesn't know how many these are, must not read a whole table instead; nor need
-// it think about it each time. They don't outlive the transaction, so that a pooler may give the connection to others.
+// it think about it each time: a plan for the keys at hand is none the better, and to make it for a statement with many
+// tables takes longer than to run it. What it takes for a long statement must not be compiled: see [withoutJIT]. The
+// settings don't outlive the transaction, so that a pooler may give the connection to others.
 const planSettings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
 // keptBatches is how many numbers of batches are kept at least. Only the last can be asked for.
 const keptBatches = 1000
 
 // fence queues the statements that a commit begins with. Under another epoch the inner query finds no row, and NULL is
-// refused.
+// refused. So it is without the batch before this one: a pooler may go to another server between two of them, which has
+// lost it.
 func (w *Writer) fence(b *pgx.Batch) {
 	db, n := w.term.db, w.n+1
 	b.Queue(planSettings)
 	b.Queue(db.SQL(`INSERT INTO jobhost.batch (shard, n, epoch)
-		VALUES ($1, $2, (SELECT epoch FROM jobhost.term WHERE shard=$1 AND epoch=$3 FOR SHARE))`), db.cfg.Shard, n, w.term.Epoch())
+		VALUES ($1, $2, (SELECT epoch FROM jobhost.term WHERE shard=$1 AND epoch=$3
+			AND ($4=0 OR EXISTS (SELECT FROM jobhost.batch WHERE shard=$1 AND n=$4)) FOR SHARE))`), db.cfg.Shard, n, w.term.Epoch(), w.n)
 	if n%keptBatches == 0 {
 		b.Queue(db.SQL("DELETE FROM jobhost.batch WHERE shard=$1 AND n<$2"), db.cfg.Shard, n-keptBatches)
 	}
@@ -132,10 +137,10 @@ func (w *Writer) flush() error {
 	return err
 }
 
-// SQLSTATEs of a server that can't write now, but may later.
+// isShort reports whether a server can't write now, but may later. What it was to do was not done.
 func isShort(err error) bool {
 	switch state := stateOf(err); state {
-	case readOnlySQL, lockNotAvailable, "40001", "40P01":
+	case readOnlySQL, lockNotAvailable, queryCanceled, "40001", "40P01":
 		return true
 	default:
 		return len(state) == 5 && (state[:2] == "53" || state[:2] == "58") // resources, I/O
@@ -145,11 +150,35 @@ func isShort(err error) bool {
 // refused decides about a transaction that the server has aborted. If it isn't for want of room, the image is not what
 // the database has: the next term reads it anew.
 func (w *Writer) refused(err error) error {
-	if !isShort(err) {
-		w.term.over("a commit was refused: " + reasonOf(err))
-		return w.term.Err()
+	switch {
+	case isShort(err):
+		return unavailable(err)
+	case isData(err):
+		return &badData{&jobhost.Error{Code: jobhost.CodeInvalid, Message: "write to PostgreSQL: " + reasonOf(err)}}
 	}
-	return unavailable(err)
+	w.term.over("a commit was refused: " + reasonOf(err))
+	return w.term.Err()
+}
+
+// badData is why a commit was refused in which a change has data that the server doesn't take.
+type badData struct{ error }
+
+func (e *badData) Unwrap() error { return e.error }
+
+// commitEach commits a group, and if the data of one change spoil it each change by itself.
+func (w *Writer) commitEach(g *group) {
+	g.err = w.commit(g)
+	var bad *badData
+	if !errors.As(g.err, &bad) || len(g.changes) == 1 {
+		return
+	}
+	g.err, g.errs = nil, make([]error, len(g.changes))
+	for i := range g.changes {
+		one := &group{changes: g.changes[i : i+1]}
+		if g.errs[i] = w.commit(one); g.errs[i] == nil {
+			g.errs[i] = one.errOf(0)
+		}
+	}
 }
 
 func unavailable(err error) error {
@@ -194,14 +223,39 @@ func (w *Writer) lookUp(n int64) (applied bool, err error) {
 			return true, nil
 		}
 		return false, t.Err()
-	case w.n > 0 && (last == nil || *last < w.n):
-		t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a standby without synchronous replication take over?",
-			"acknowledged", w.n, "found", last)
-		t.db.lost(w.n, last)
-		t.over(fmt.Sprintf("the database has lost acknowledged commits after number %d", w.n))
+	case w.lacksCommits(last):
 		return false, t.Err()
 	}
 	return applied, nil
+}
+
+// lookForLost ends the term with this reason if the database has lost acknowledged commits.
+func (w *Writer) lookForLost() {
+	t := w.term
+	if t.conn.PgConn().TxStatus() != 'I' {
+		if _, err := t.conn.Exec(t.ctx, "ROLLBACK"); err != nil {
+			return
+		}
+	}
+	var last *int64
+	err := t.conn.QueryRow(t.ctx, t.db.SQL("SELECT max(n) FROM jobhost.batch WHERE shard=$1"), t.db.cfg.Shard).Scan(&last)
+	if err == nil {
+		w.lacksCommits(last)
+	}
+}
+
+// lacksCommits reports whether the last batch in the database is not the last one that was acknowledged, and ends the
+// term if so.
+func (w *Writer) lacksCommits(last *int64) bool {
+	if w.n == 0 || last != nil && *last >= w.n {
+		return false
+	}
+	t := w.term
+	t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a standby without synchronous replication take over?",
+		"acknowledged", w.n, "found", last)
+	t.db.lost(w.n, last)
+	t.over(fmt.Sprintf("the database has lost acknowledged commits before number %d", w.n+1))
+	return true
 }
 
 // lost notifies the observer of commits that the database had acknowledged up to one, and of which it has the last.
@@ -222,6 +276,9 @@ func (w *Writer) reconnect() error {
 		conn, err := t.db.connect(t.ctx)
 		if err == nil {
 			t.conn = conn
+			// If this is another server, the other connections must not go on with the former one.
+			t.db.pool.Reset()
+			t.db.send.Reset()
 			return nil
 		}
 		if t.Err() != nil {

@@ -51,16 +51,22 @@ const minVersion = 13
 // check refuses servers that don't keep what they acknowledge.
 func (db *DB) check(ctx context.Context) error {
 	var version int
-	var fsync, commit string
+	var fsync, commit, server, client string
 	ctx, cancel := context.WithTimeout(ctx, 2*connectTime)
 	defer cancel()
-	err := db.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit')`).
-		Scan(&version, &fsync, &commit)
+	err := db.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'),
+		current_setting('server_encoding'), current_setting('client_encoding')`).Scan(&version, &fsync, &commit, &server, &client)
 	if err != nil {
 		return explainConnect(err)
 	}
 	if version/10000 < minVersion {
 		return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "store", Message: fmt.Sprintf("the server is PostgreSQL %d, and %d or later is needed", version/10000, minVersion)}
+	}
+	if server != "UTF8" || client != "UTF8" {
+		return &jobhost.Error{
+			Code: jobhost.CodeInvalid, Field: "store", Message: fmt.Sprintf("the database has the encoding %s, and %s for clients: it can't keep every text", server, client),
+			Hint: "create the database with ENCODING 'UTF8', and leave client_encoding as it is",
+		}
 	}
 	for name, value := range map[string]string{"fsync": fsync, "synchronous_commit": commit} {
 		if value != "off" {

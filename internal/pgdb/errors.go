@@ -19,6 +19,7 @@ const (
 	crashShutdown    = "57P02"
 	cannotConnectNow = "57P03"
 	readOnlySQL      = "25006"
+	queryCanceled    = "57014"
 )
 
 func stateOf(err error) string {
@@ -44,6 +45,13 @@ func isLost(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network) ||
 		pgconn.SafeToRetry(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// isData reports whether the server doesn't take what a change has in it: a text that is none, or more than an index may
+// have. The others of the commit can be made.
+func isData(err error) bool {
+	state := stateOf(err)
+	return len(state) == 5 && (state[:2] == "22" || state[:2] == "54")
 }
 
 // isFence reports whether the fence of a batch has refused it: the term is over.

@@ -183,3 +183,49 @@ func TestManyRounds(t *testing.T) {
 		t.Errorf("%d, %v", sum, err)
 	}
 }
+
+// TestAskedOnce: a row that many changes of a commit look at is read once.
+func TestAskedOnce(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	h := lead(t, open(t, server.URL(), server.Schema(t), "a"))
+	rows, asked := newTable(h.db), 0
+	args := rows.Args
+	rows.Args = func(keys []string) []any {
+		asked += len(keys)
+		return args(keys)
+	}
+	all := &several{done: make(chan error, 1)}
+	for range 50 {
+		all.changes = append(all.changes, &walk{table: rows, keys: []string{"a", "b"}})
+	}
+	h.writer.Write(all)
+	if err := <-all.done; err != nil || asked != 2 {
+		t.Errorf("2 rows were asked for %d times; %v", asked, err)
+	}
+	if got := stored(t, h.db); got["a"] != 50 || got["b"] != 50 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestCompilesNothing: what the server takes for a long statement, since it can't know how few rows it is about, isn't compiled,
+// which would take a second.
+func TestCompilesNothing(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	h := lead(t, open(t, server.URL(), server.Schema(t), "a"))
+	rows := newTable(h.db)
+	rows.SQL = "SELECT key, (current_setting('jit')='off')::int::bigint FROM unnest($1::text[]) AS key"
+	for _, direct := range []bool{false, true} {
+		w := &wanting{table: rows, keys: keysOf(0, 3), direct: direct, done: make(chan error, 1)}
+		h.writer.Write(w)
+		if err := <-w.done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key, n := range stored(t, h.db) {
+		if n != 2 {
+			t.Errorf("%s is %d: it was read with settings by which it may be compiled", key, n)
+		}
+	}
+}

@@ -73,10 +73,10 @@ func (m *image) Read(b *pgx.Batch) {
 	for key := range m.wanted {
 		keys = append(keys, key)
 	}
+	clear(m.wanted)
 	b.Queue(m.db.SQL("SELECT key, n FROM jobhost.sums WHERE key=ANY($1)"), keys).Query(func(rows pgx.Rows) error {
 		for _, key := range keys {
 			m.known[key] = 0
-			delete(m.wanted, key)
 		}
 		var key string
 		var n int64

@@ -1,7 +1,9 @@
 package pgdb
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -23,7 +25,14 @@ type Table[K comparable, R any] struct {
 	rows    map[K]*entry[R]
 	bytes   int // of the content of rows, as far as they were read or committed
 	wanted  []K
-	changed []K // those with a change that was not flushed, in the order of their first one
+	changed []K           // those with a change that was not flushed, in the order of their first one
+	later   []laterKey[K] // those that are looked at after calls of [Tx.Direct], in order
+}
+
+// laterKey is looked at after a part that has called it.
+type laterKey[K comparable] struct {
+	direct int
+	key    K
 }
 
 // entry is a row as it is in the database, and as it will be; nil = there is none.
@@ -41,6 +50,9 @@ const (
 
 // Get returns a row, which must not be written to; nil = there is none, or it is not known yet.
 func (t *Table[K, R]) Get(tx *Tx, key K) *R {
+	if tx.scouting {
+		t.note(tx, key)
+	}
 	e := t.rows[key]
 	if e == nil {
 		t.wanted = append(t.wanted, key)
@@ -58,6 +70,9 @@ func (t *Table[K, R]) Get(tx *Tx, key K) *R {
 func (t *Table[K, R]) Want(tx *Tx, keys []K) {
 	before := len(t.wanted)
 	for _, key := range keys {
+		if tx.scouting {
+			t.note(tx, key)
+		}
 		if t.rows[key] == nil {
 			t.wanted = append(t.wanted, key)
 		}
@@ -65,6 +80,33 @@ func (t *Table[K, R]) Want(tx *Tx, keys []K) {
 	if len(t.wanted) > before {
 		tx.Miss()
 	}
+}
+
+// note keeps in mind that a row is looked at after a call of [Tx.Direct].
+func (t *Table[K, R]) note(tx *Tx, key K) {
+	if len(t.later) == 0 {
+		tx.writer.later = append(tx.writer.later, t)
+	}
+	t.later = append(t.later, laterKey[K]{tx.direct, key})
+}
+
+// recall asks for the rows that were noted after a part that calls [Tx.Direct].
+func (t *Table[K, R]) recall(direct int) {
+	first, _ := slices.BinarySearchFunc(t.later, direct, func(l laterKey[K], direct int) int { return cmp.Compare(l.direct, direct) })
+	for _, l := range t.later[first:] {
+		if l.direct != direct {
+			break
+		}
+		if t.rows[l.key] == nil {
+			t.wanted = append(t.wanted, l.key)
+		}
+	}
+}
+
+// unnote forgets what was noted.
+func (t *Table[K, R]) unnote() {
+	clear(t.later)
+	t.later = t.later[:0]
 }
 
 // Known returns a row if it is known, and never misses.
@@ -150,7 +192,7 @@ func (t *Table[K, R]) Read(b *pgx.Batch) {
 	if len(t.wanted) == 0 {
 		return
 	}
-	keys := t.wanted
+	keys := distinct(t.wanted)
 	t.wanted = nil
 	b.Queue(t.DB.SQL(t.SQL), t.Args(keys)...).Query(func(rows pgx.Rows) error {
 		found := make(map[K]*R, len(keys))
@@ -166,6 +208,20 @@ func (t *Table[K, R]) Read(b *pgx.Batch) {
 		}
 		t.learn(keys, found)
 		return nil
+	})
+}
+
+// distinct returns each key once: many changes of a commit may ask for the same one, and to find a row can be more than a
+// look at an index.
+func distinct[K comparable](keys []K) []K {
+	if len(keys) < 2 {
+		return keys
+	}
+	seen := make(map[K]struct{}, len(keys))
+	return slices.DeleteFunc(keys, func(key K) bool {
+		n := len(seen)
+		seen[key] = struct{}{}
+		return len(seen) == n
 	})
 }
 

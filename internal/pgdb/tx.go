@@ -30,6 +30,19 @@ type Tx struct {
 	missed  bool  // rows are missing that the change, or its part that is applied, has asked for
 	open    bool  // a transaction was begun: see Direct
 	err     error // of a statement
+
+	part     int  // number of the part that is applied, counted over all changes
+	direct   int  // the last part that has called Direct
+	scouting bool // Direct was called and did nothing, to find out what comes after it
+	recalled int  // the part that has called Direct for which what comes after it was read
+}
+
+// afterDirects is a table of an image that has noted which rows are looked at after calls of Direct.
+type afterDirects interface {
+	// recall asks for those between a part that calls it and the next one that does.
+	recall(direct int)
+	// unnote forgets them.
+	unnote()
 }
 
 // Join makes m a member of the commit; joining again changes nothing.
@@ -49,9 +62,22 @@ func (tx *Tx) Miss() bool {
 		return false
 	}
 	if tx.err == nil {
+		tx.recall()
 		tx.err = tx.writer.read()
 	}
 	return tx.err == nil
+}
+
+// recall asks for all rows that are looked at until the next part calls Direct, so that one message reads them. The part
+// that has called it may still change them.
+func (tx *Tx) recall() {
+	if tx.part == tx.direct || tx.recalled == tx.direct {
+		return
+	}
+	tx.recalled = tx.direct
+	for _, t := range tx.writer.later {
+		t.recall(tx.direct)
+	}
 }
 
 // Missed reports whether a row is missing that the change has asked for, so that what Apply does is thrown away: it may
@@ -60,17 +86,28 @@ func (tx *Tx) Miss() bool {
 func (tx *Tx) Missed() bool { return tx.missed || tx.err != nil }
 
 // Part begins a part of a change, such as one operation of several: Missed is about what it asks for.
-func (tx *Tx) Part() { tx.missed = false }
+func (tx *Tx) Part() {
+	tx.part++
+	tx.missed = false
+}
 
 // Direct returns the commit's transaction, for changes that are rare and look at rows which an image can't know of.
 // What the images have is flushed into it first. Each statement waits for the server, so a commit with such changes is
 // no longer one message. Nil = the change will be applied again: Apply has to return.
+//
+// The images know nothing after it. So that what follows in the commit isn't read row by row, the first call only finds
+// out which rows that is about, and they are read together once the part is over.
 func (tx *Tx) Direct() *Session {
-	if tx.lacks || tx.err != nil {
+	if tx.err != nil {
 		tx.missed = true
 		return nil
 	}
+	tx.direct = tx.part
 	w := tx.writer
+	if !tx.open && (tx.lacks || !w.scouted) {
+		tx.scout()
+		return nil
+	}
 	if tx.err = w.flushInto(); tx.err != nil {
 		return nil
 	}
@@ -80,16 +117,27 @@ func (tx *Tx) Direct() *Session {
 	return &Session{db: w.term.db, ctx: w.term.ctx, on: w.term.conn}
 }
 
-// quickPlans is for statements that run again and again, each time for other keys. A plan for the keys at hand is none the
-// better, and to make it for a statement with many tables takes longer than to run it. See [withoutJIT] for the rest.
-const quickPlans = "SELECT set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
+// scout begins to note which rows are looked at.
+func (tx *Tx) scout() {
+	if !tx.scouting {
+		tx.writer.unnote()
+	}
+	tx.missed, tx.scouting = true, true
+}
+
+// unnote forgets which rows come after calls of Direct.
+func (w *Writer) unnote() {
+	for _, t := range w.later {
+		t.unnote()
+	}
+	w.later = w.later[:0]
+}
 
 // flushInto begins a transaction, if that was not done, and flushes the images into it.
 func (w *Writer) flushInto() error {
 	b := &pgx.Batch{}
 	if !w.tx.open {
 		b.Queue("BEGIN")
-		b.Queue(quickPlans)
 		w.fence(b)
 	}
 	for _, m := range w.tx.members {
@@ -107,6 +155,8 @@ func (w *Writer) flushInto() error {
 // plan applies the changes of a group, and reads what they need until nothing is missing. Each round costs an answer of
 // the server and a run of all changes, so after some of them the rows that are still missing are read one by one.
 func (w *Writer) plan(g *group) error {
+	w.scouted = false
+	w.unnote()
 	for rounds := 0; ; {
 		w.tx = Tx{writer: w, members: w.tx.members[:0]}
 		if rounds == maxRounds {
@@ -118,15 +168,15 @@ func (w *Writer) plan(g *group) error {
 		switch {
 		case w.tx.err != nil:
 			return w.tx.err
-		case !failed && !w.tx.lacks:
+		case !failed && !w.tx.lacks && !w.tx.scouting:
 			return nil
 		}
 		lacks := w.tx.lacks
 		if err := w.undo(); err != nil {
 			return err
 		}
-		if !lacks {
-			continue // without the one that has failed
+		if w.scouted = !failed && !lacks; !lacks {
+			continue // without the one that has failed, or with what there is to be done directly
 		}
 		rounds++
 		if err := w.read(); err != nil {
@@ -152,10 +202,10 @@ func (w *Writer) undo() error {
 }
 
 // apply applies the changes that have not failed, and reports whether one fails now. Errors while rows are missing
-// mean nothing.
+// mean nothing, nor do those behind a call of Direct that did nothing.
 func (w *Writer) apply(g *group) (failed bool) {
 	for i, c := range g.changes {
-		if g.errs != nil && g.errs[i] != nil {
+		if g.errOf(i) != nil {
 			continue
 		}
 		w.tx.Part()
@@ -163,7 +213,7 @@ func (w *Writer) apply(g *group) (failed bool) {
 		switch {
 		case w.tx.err != nil:
 			return false
-		case err == nil || w.tx.lacks:
+		case err == nil || w.tx.lacks || w.tx.scouting:
 		case isLost(err) || isShort(err) || isFence(err):
 			w.tx.err = err // which has nothing to do with this change
 			return false

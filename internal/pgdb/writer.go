@@ -39,11 +39,23 @@ type group struct {
 	errs    []error // of each; nil = none has one of its own
 }
 
+// errOf returns why a change was not made, apart from the others; nil = no reason of its own.
+func (g *group) errOf(i int) error {
+	if len(g.errs) == 0 {
+		return nil
+	}
+	return g.errs[i]
+}
+
 // Writer is the one goroutine that writes in a term, and the one that calls Done.
 type Writer struct {
 	term *Term
 	tx   Tx
 	n    int64 // of the last batch that was acknowledged
+
+	// Of the commit in the making:
+	scouted bool           // a run has noted which rows are looked at after calls of [Tx.Direct]
+	later   []afterDirects // where it has
 
 	mu     sync.Mutex // protects queue, queued, closed
 	room   sync.Cond  // Write waits here for room
@@ -136,7 +148,7 @@ func (w *Writer) run() {
 	defer close(w.told)
 	for g := w.take(); g != nil; g = w.take() {
 		begun := time.Now()
-		g.err = w.commit(g)
+		w.commitEach(g)
 		if f := w.term.db.cfg.Observer.Committed; f != nil && g.err == nil {
 			f(len(g.changes), time.Since(begun))
 		}
@@ -147,9 +159,9 @@ func (w *Writer) run() {
 func (w *Writer) notify() {
 	for g := range w.told {
 		for i, c := range g.changes {
-			err := g.err
-			if g.errs != nil && g.errs[i] != nil {
-				err = g.errs[i]
+			err := g.errOf(i)
+			if err == nil {
+				err = g.err
 			}
 			c.Done(err)
 		}

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/jobhost/jobhost/state"
@@ -81,6 +82,16 @@ func (g *Ledger) Sums() []Sum {
 		sums[i] = Sum{ID: l.ID.Load(), Job: l.Job, Tasks: l.Tasks(), New: l.isNew, Added: l.added, Changed: l.changed}
 	}
 	return sums
+}
+
+// Unwritten reports whether there are sums to write of a run of these jobs.
+func (g *Ledger) Unwritten(ids []string) bool {
+	for _, l := range g.dirty {
+		if slices.Contains(ids, l.Job.ID) {
+			return true
+		}
+	}
+	return false
 }
 
 // Written forgets sums that were written.

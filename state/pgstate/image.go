@@ -18,6 +18,9 @@ type image struct {
 	rows pgdb.Table[stateKey, stateRow]
 	// whole are states of the database that are answers to writes that were made before.
 	whole pgdb.Table[stateKey, state.State]
+	// runs are those of jobs that are removed, known for one commit only.
+	runs pgdb.Table[string, runRows]
+	gone runRows // what was removed and not flushed
 }
 
 // stateKey names a state by the id of its job's row.
@@ -37,7 +40,7 @@ type stateRow struct {
 func newImage(db *pgdb.DB) *image {
 	const of = ` FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t(job, task, tag)
 		JOIN jobhost.state s ON s.job=t.job AND s.task=t.task AND s.tag=t.tag`
-	return &image{
+	m := &image{
 		db: db,
 		rows: pgdb.Table[stateKey, stateRow]{
 			DB: db, SQL: "SELECT s.job, s.task, s.tag, s.version, s.event_id" + of, Args: keyArgs,
@@ -55,6 +58,8 @@ func newImage(db *pgdb.DB) *image {
 			},
 		},
 	}
+	m.initRuns()
+	return m
 }
 
 func keyArgs(keys []stateKey) []any {
@@ -92,6 +97,7 @@ func column[R, T any](rows []R, of func(*R) T) []T {
 func (m *image) Read(b *pgx.Batch) {
 	m.rows.Read(b)
 	m.whole.Read(b)
+	m.runs.Read(b)
 }
 
 // Flush implements [pgdb.Member].
@@ -115,6 +121,7 @@ func (m *image) Flush(b *pgx.Batch) error {
 			FROM `+unnested+` AS t(job, task, tag, status, version, at, event_id, schema_version, message, payload)
 			WHERE s.job=t.job AND s.task=t.task AND s.tag=t.tag`), stateArgs(changed)...).Exec(expect(len(changed), "states"))
 	}
+	m.flushGone(b)
 	return nil
 }
 
@@ -180,6 +187,8 @@ func expect(n int, rows string) func(pgconn.CommandTag) error {
 func (m *image) Flushed() {
 	m.rows.Flushed()
 	m.whole.Flushed()
+	m.runs.Flushed()
+	m.gone = runRows{}
 	m.Written()
 }
 
@@ -190,6 +199,8 @@ func (m *image) AfterCommit() {
 	}
 	m.rows.AfterCommit()
 	m.whole.Flushed()
+	m.runs.Flushed()
+	m.gone = runRows{}
 	m.Ledger.AfterCommit()
 }
 
@@ -197,5 +208,7 @@ func (m *image) AfterCommit() {
 func (m *image) AfterRollback() {
 	m.rows.AfterRollback()
 	m.whole.AfterRollback()
+	m.runs.AfterRollback()
+	m.gone = runRows{}
 	m.Ledger.AfterRollback()
 }

@@ -3,6 +3,8 @@ package pgstate
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/follow"
@@ -80,56 +82,85 @@ func (m *image) delete(tx *pgdb.Tx, job state.Job) (there bool, err error) {
 
 // deleteRows deletes jobs and their states.
 func (m *image) deleteRows(s *pgdb.Session, names []string, ids []int64) error {
-	if len(ids) == 0 {
-		return nil
-	}
 	m.Deleted(len(ids))
-	if _, err := s.Exec("DELETE FROM jobhost.state_job WHERE name=ANY($1)", names); err != nil {
+	if _, err := s.Exec(deleteJobs, names); err != nil {
 		return err
 	}
-	_, err := s.Exec("DELETE FROM jobhost.state WHERE job=ANY($1)", ids)
+	_, err := s.Exec(deleteStates, ids)
 	return err
 }
+
+const (
+	deleteJobs   = "DELETE FROM jobhost.state_job WHERE name=ANY($1)"
+	deleteStates = "DELETE FROM jobhost.state WHERE job=ANY($1)"
+)
 
 // Any reports whether there is anything to remove at all. The writer calls it,
 // within a commit.
 func (s *Store) Any() bool { return s.image.Rows() > 0 || s.lives.Any() }
 
 // Removing deletes the states of jobs that are being deleted in a commit, in all their runs, and ends their feeds when
-// it is durable. A job without states costs it a look at an index.
-//
-// Keys of other jobs may lie between that of the plain run and those of the others, which begin with the id and "~".
-// Those of the host's own runs aren't the job's.
+// it is durable. A job without states costs it a look at an index, and all jobs of a commit are looked at together.
 func (s *Store) Removing(tx *pgdb.Tx, ids []string) error {
 	if !s.Any() {
 		return nil
 	}
 	m := s.image
 	tx.Join(m)
-	session := tx.Direct()
-	if session == nil {
+	if m.Unwritten(ids) && tx.Direct() == nil { // else their rows would be added after they were deleted
 		return nil
 	}
-	var names []string
-	var rows []int64
-	var name string
-	var row int64
-	err := session.Each([]any{&name, &row}, func() error {
-		if job := state.ParseKey(name); !job.OfHost() {
-			m.Doom(job)
-			names, rows = append(names, name), append(rows, row)
-		}
-		return nil
-	}, `SELECT j.name, j.id FROM unnest($1::text[]) AS t(job), LATERAL (
-			SELECT name, id FROM jobhost.state_job WHERE name=t.job
-			UNION ALL SELECT name, id FROM jobhost.state_job WHERE name>t.job||'~' AND name<t.job||E'\x7f') j`, ids)
-	if err != nil {
-		return err
-	}
+	m.runs.Want(tx, ids)
 	for _, id := range ids {
+		if runs := m.runs.Get(tx, id); runs != nil {
+			m.removeRuns(runs)
+		}
 		for _, job := range s.lives.Rowless(id) {
 			m.Doom(job)
 		}
 	}
-	return m.deleteRows(session, names, rows)
+	return nil
+}
+
+// runRows are the rows of a job in all its runs.
+type runRows struct {
+	names []string
+	ids   []int64
+}
+
+// initRuns says how they are read. Keys of other jobs may lie between that of the plain run and those of the others,
+// which begin with the id and "~".
+func (m *image) initRuns() {
+	m.runs = pgdb.Table[string, runRows]{
+		DB: m.db,
+		SQL: `SELECT t.job, j.names, j.ids FROM unnest($1::text[]) AS t(job) CROSS JOIN LATERAL (
+			SELECT array_agg(name) AS names, array_agg(id) AS ids FROM (
+				SELECT name, id FROM jobhost.state_job WHERE name=t.job
+				UNION ALL SELECT name, id FROM jobhost.state_job WHERE name>t.job||'~' AND name<t.job||E'\x7f') r) j
+			WHERE j.names IS NOT NULL`,
+		Args: func(ids []string) []any { return []any{ids} },
+		Scan: func(rows pgx.Rows) (id string, r runRows, err error) {
+			err = rows.Scan(&id, &r.names, &r.ids)
+			return id, r, err
+		},
+	}
+}
+
+// removeRuns removes rows with the next flush. Those of the host's own runs aren't the job's.
+func (m *image) removeRuns(r *runRows) {
+	for i, name := range r.names {
+		if job := state.ParseKey(name); !job.OfHost() {
+			m.Doom(job)
+			m.Deleted(1)
+			m.gone.names, m.gone.ids = append(m.gone.names, name), append(m.gone.ids, r.ids[i])
+		}
+	}
+}
+
+// flushGone deletes what was removed.
+func (m *image) flushGone(b *pgx.Batch) {
+	if len(m.gone.ids) > 0 {
+		b.Queue(m.db.SQL(deleteJobs), m.gone.names)
+		b.Queue(m.db.SQL(deleteStates), m.gone.ids)
+	}
 }

@@ -2,11 +2,13 @@ package pgqueue_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/jobhost/jobhost/host/queue/pgqueue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 	"github.com/jobhost/jobhost/state"
@@ -32,9 +34,17 @@ func (s *states) Removing(tx *pgdb.Tx, ids []string) error {
 // accompanied returns a queue with states in its database.
 func accompanied(t *testing.T) (*store, *states) {
 	t.Helper()
+	s, companion, _ := accompaniedCounted(t)
+	return s, companion
+}
+
+// accompaniedCounted also returns a proxy that counts the round trips.
+func accompaniedCounted(t *testing.T) (*store, *states, *postgres.Proxy) {
+	t.Helper()
 	companion := &states{}
 	server := postgres.Shared(t)
-	s := openWith(t, server, server.Schema(t), append(pgqueue.Schemas(), pgstate.Schemas()...),
+	proxy := postgres.NewProxy(t, server.Address())
+	s := openAt(t, server.URLAt(proxy.Port()), server.Schema(t), append(pgqueue.Schemas(), pgstate.Schemas()...),
 		func(db *pgdb.DB, term *pgdb.Term, w *pgdb.Writer) []pgqueue.Companion {
 			var err error
 			if companion.Store, err = pgstate.New(t.Context(), db, term, w); err != nil {
@@ -42,7 +52,7 @@ func accompanied(t *testing.T) (*store, *states) {
 			}
 			return []pgqueue.Companion{companion}
 		})
-	return s, companion
+	return s, companion, proxy
 }
 
 // report sets a state of a job, which is followed.
@@ -117,5 +127,27 @@ func TestStatesGoWithTheirJob(t *testing.T) {
 				t.Errorf("set for a job that was removed: %v", err)
 			}
 		})
+	}
+}
+
+// TestRoundsOfDeathsWithStates: states of jobs that go for newer dead ones are removed in sets, as the jobs are.
+func TestRoundsOfDeathsWithStates(t *testing.T) {
+	t.Parallel()
+	s, st, proxy := accompaniedCounted(t)
+	const deaths = 60
+	for round, limit := range []int64{1 << 40, most} { // the statements are prepared in the first one
+		name := fmt.Sprint("job ", round)
+		keys := submitMany(t, s, deaths, name)
+		ops := make([]record.Op, deaths)
+		for i, key := range keys {
+			st.report(t, fmt.Sprintf("%s-%04d", name, i))
+			ops[i] = dying(key, "x", 3)
+		}
+		if trips := proxy.RoundTrips(func() { must(t, s, ops...) }); trips > limit {
+			t.Errorf("%d deaths took %d round trips", deaths, trips)
+		}
+		if got, want := st.keys(t), []string{name + "-0057", name + "-0058", name + "-0059"}; !slices.Equal(got, want) {
+			t.Errorf("there are states of %v, want %v", got, want)
+		}
 	}
 }

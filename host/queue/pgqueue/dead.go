@@ -25,32 +25,28 @@ type deadRows struct {
 }
 
 type letterRow struct {
-	task, worker, diedAt, attempts    int64
+	task, job, tasks, worker          int64 // job is the key of the task's job, which has so many tasks
+	diedAt, attempts                  int64
 	category, code, severity, message string
 }
 
-// bury makes a dead letter of a task that died. Only if another job has to go for it are there statements.
-func (b *batch) bury(tx *pgdb.Tx, op *record.Settle, worker, job int64, res *record.OpResult) error {
+// bury makes a dead letter of a task that died, for which another job may have to go.
+func (b *batch) bury(tx *pgdb.Tx, op *record.Settle, task *taskRow, res *record.OpResult) error {
 	im := b.image
 	var f jobhost.Failure
 	if op.Failure != nil {
 		f = *op.Failure
 	}
 	im.letters.letters = append(im.letters.letters, letterRow{
-		task: int64(op.Key), worker: worker, diedAt: int64(op.EndedAt), attempts: int64(op.Attempt),
+		task: int64(op.Key), job: task.job, tasks: task.tasks, worker: task.worker, diedAt: int64(op.EndedAt), attempts: int64(op.Attempt),
 		category: shown(string(f.Category)), code: shown(f.Code), severity: shown(string(f.Severity)), message: shown(f.Message),
 	})
-	if op.MaxDead == 0 || im.dead.n[worker] <= int64(op.MaxDead) {
+	if op.MaxDead == 0 || im.dead.n[task.worker] <= int64(op.MaxDead) {
 		return nil
 	}
-	s := tx.Direct()
-	if s == nil {
-		return nil
-	}
-	if err := im.evict(tx, s, worker, job, int64(op.MaxDead), res); err != nil || len(res.Evicted) == 0 {
-		return err
-	}
-	return tellGone(s, res)
+	err := im.evict(tx, task.worker, task.job, int64(op.MaxDead), res)
+	res.Gone = err == nil && len(res.Evicted) > 0 && im.anyGone(tx)
+	return err
 }
 
 // shown makes a text of a guest one that the server takes: without NUL, and in UTF-8.

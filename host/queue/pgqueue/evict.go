@@ -8,60 +8,127 @@ import (
 // evictLooks bounds the work of one eviction: a bound that was lowered takes hold with the next deaths.
 const evictLooks = 32
 
-// victim is a job with a dead task.
-type victim struct {
-	key, tasks, dead int64
-	open             bool
-	id, options      string
-}
-
-// victims finds the first jobs of a worker with dead tasks, from a key on, of each job by its first dead task alone.
-func victims(s *pgdb.Session, worker, from int64) (list []victim, err error) {
-	var v victim
-	return list, s.Each([]any{&v.key, &v.tasks, &v.dead, &v.open, &v.id, &v.options}, func() error {
-		list = append(list, v)
-		return nil
-	}, `WITH RECURSIVE look(job, tasks, n) AS (
-			(SELECT job, tasks, 1 FROM jobhost.task WHERE worker=$1 AND status=2 AND seq>=$2 ORDER BY seq LIMIT 1)
-			UNION ALL
-			SELECT t.job, t.tasks, look.n+1 FROM look, LATERAL (SELECT job, tasks FROM jobhost.task
-				WHERE worker=$1 AND status=2 AND seq>=look.job+look.tasks ORDER BY seq LIMIT 1) AS t WHERE look.n<$3)
-		SELECT look.job, look.tasks, coalesce(p.dead, 1), coalesce(p.open, 0)>0, j.id, j.options
-		FROM look JOIN jobhost.job j ON j.seq=look.job LEFT JOIN jobhost.part p ON p.job=look.job ORDER BY look.n`, worker, from, evictLooks)
-}
-
 // evict removes the oldest jobs with dead tasks of a worker that has more than most, but not the one given, nor jobs
-// that are still open.
-func (im *image) evict(tx *pgdb.Tx, s *pgdb.Session, worker, except, most int64, res *record.OpResult) error {
-	list, err := victims(s, worker, im.evicting[worker])
-	if err != nil {
-		return err
-	}
-	n := im.dead.n[worker]
-	var over []keyRange
-	for i := 0; i < len(list) && n > most; i++ {
-		v := &list[i]
-		if v.key == except || v.open {
-			continue
-		}
-		workflow, err := workflowOf(v.options)
-		if err != nil {
-			return err
-		}
-		if workflow != "" {
-			if len(over) == 0 {
-				im.evicting[worker] = v.key + v.tasks // or those would be all that is ever looked at
+// that are still open. A worker at its bound loses one with each death, so this is done in the image, and the rows of all
+// of them are deleted together.
+func (im *image) evict(tx *pgdb.Tx, worker, except, most int64, res *record.OpResult) error {
+	r := &im.evictions
+	l := r.lineup(im, worker)
+	var ids []string
+	at := l.first(r.cursor(worker))
+	for looked := 0; im.dead.n[worker] > most && looked < evictLooks; looked++ {
+		v, more := l.victim(tx, im, at)
+		if v == nil {
+			if !more && !tx.Missed() {
+				r.moved[worker] = 0 // it has come to the last
 			}
-			continue
+			break
 		}
-		over = addRange(over, keyRange{v.key, v.key + v.tasks})
-		n -= v.dead
-		res.Evicted = append(res.Evicted, v.id)
+		why, err := im.judge(v, except)
+		switch {
+		case err != nil:
+			return err
+		case why == isUnflushed:
+			if err := im.tellCompanions(tx, ids); err != nil || tx.Direct() == nil {
+				return err
+			}
+			return im.evict(tx, worker, except, most, res)
+		case why == isStepOfWorkflow && len(res.Evicted) == 0:
+			r.moved[worker] = v.end() // or those would be all that is ever looked at
+			at++
+		case why != isOver:
+			at++
+		default:
+			l.remove(at)
+			im.evictJob(tx, worker, v)
+			res.Removed += v.Tasks
+			res.Evicted = append(res.Evicted, v.ID)
+			if !v.unread {
+				ids = append(ids, v.ID)
+			}
+		}
 	}
-	if n > most && len(list) < evictLooks {
-		delete(im.evicting, worker)
+	return im.tellCompanions(tx, ids)
+}
+
+// verdict is what becomes of a job with dead tasks.
+type verdict int
+
+const (
+	isOver           verdict = iota // it goes
+	stays                           // it is open, or the one whose task has died
+	isStepOfWorkflow                // it goes with its workflow
+	isUnflushed                     // the commit has added or ended it, so that the database knows too little of it
+)
+
+// judge decides about a job. One that is not known yet is taken for one that goes.
+func (im *image) judge(v *victim, except int64) (verdict, error) {
+	sums := im.sumsOf(v)
+	switch {
+	case v.Key == except || sums[record.Open] > 0:
+		return stays, nil
+	case v.unflushed || v.Open > 0:
+		return isUnflushed, nil
 	}
-	removed, err := im.remove(tx, s, over)
-	res.Removed += removed
-	return err
+	workflow, err := workflowOf(v.Options)
+	if workflow != "" {
+		return isStepOfWorkflow, err
+	}
+	return isOver, err
+}
+
+// sumsOf returns the numbers of a job's tasks. The image knows what the commit has changed of them.
+func (im *image) sumsOf(v *victim) record.StatusCounts {
+	if v.Tasks == 1 {
+		return record.StatusCounts{record.Dead: 1}
+	}
+	if sums := im.tasks.parts.Known(v.Key); sums != nil {
+		return *sums
+	}
+	return record.StatusCounts{record.Open: v.Open, record.Succeeded: v.Succeeded, record.Dead: v.Dead, record.Cancelled: v.Cancelled}
+}
+
+// evictJob removes a job from the image.
+func (im *image) evictJob(tx *pgdb.Tx, worker int64, v *victim) {
+	for status, n := range im.sumsOf(v) {
+		if n != 0 {
+			im.count(worker, record.Status(status), -n)
+		}
+	}
+	if v.unread {
+		return
+	}
+	im.evictions.add(v)
+	im.jobs.ids.Delete(v.ID)
+	if k := (uniqKey{worker, v.Unique}); v.Unique != "" {
+		if u := im.jobs.uniq.Known(k); u == nil || u.job == v.Key {
+			im.jobs.uniq.Delete(k)
+		}
+	}
+	if v.Parent != "" {
+		k := parentKey{v.Parent, v.ParentKey}
+		if n := im.jobs.kin.Get(tx, k); n != nil {
+			im.jobs.kin.Put(k, *n-1)
+		}
+	}
+	for key := v.Key; key < v.end(); key++ {
+		if im.tasks.rows.Known(key) != nil {
+			im.tasks.rows.Delete(key)
+		}
+	}
+	if im.tasks.parts.Known(v.Key) != nil {
+		im.tasks.parts.Delete(v.Key)
+	}
+}
+
+// free makes sure that an id of a job that was evicted can be given to another one: the rows of the former have to be
+// deleted before. False = the change will be applied again.
+func (im *image) free(tx *pgdb.Tx, id string) bool {
+	return !im.evictions.ids[id] || tx.Direct() != nil
+}
+
+// anyGone reports whether there are references or states that are gone.
+func (im *image) anyGone(tx *pgdb.Tx) bool {
+	gone := im.evictions.gone.Get(tx, struct{}{})
+	return gone != nil && *gone
 }

@@ -37,3 +37,13 @@ func DeadSQL(q *record.DeadQuery, n int) (string, pgx.NamedArgs) {
 	l.begin()
 	return deadSQL(q), deadArgs(q, l.below, n)
 }
+
+// RemoveEvicted deletes the rows of jobs that were evicted.
+const RemoveEvicted = removeEvicted
+
+// VictimsSQL returns the statements that read jobs which may be evicted: the first ones of a worker, and single ones.
+func VictimsSQL() (list, single string) {
+	var r evictRows
+	r.init(nil)
+	return r.lists.SQL, r.single.SQL
+}

@@ -14,6 +14,7 @@ type image struct {
 	jobs       jobRows
 	tasks      taskRows
 	letters    deadRows
+	evictions  evictRows
 	keys       keyRows
 	schedules  scheduleRows
 	workflows  workflowRows
@@ -28,11 +29,12 @@ func newImage(db *pgdb.DB) *image {
 	im.jobs.init(db)
 	im.tasks.init(db)
 	im.letters.db = db
+	im.evictions.init(db)
 	im.keys.init(db)
 	im.schedules.init(db)
 	im.workflows.init(db)
 	im.inbox.init(db)
-	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.letters, &im.keys, &im.schedules, &im.workflows, &im.inbox}
+	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.letters, &im.keys, &im.schedules, &im.workflows, &im.inbox, &im.evictions}
 	return im
 }
 

@@ -19,10 +19,7 @@ type ledger struct {
 	added   []string         // workers of the commit in the making
 	unsaved int              // how many of them, the last ones, were not flushed
 
-	// evicting are keys, by worker, below which dead tasks that an eviction looked at are steps of workflows. It goes on
-	// from there, and begins again when it has come to the last.
-	evicting map[int64]int64
-	dead     deadCounts
+	dead deadCounts
 
 	// Of the commit in the making, what was not flushed:
 	deltas map[counterKey]int64
@@ -43,7 +40,7 @@ func blockOf(key int64) int64 { return key >> 10 }
 
 func newLedger(db *pgdb.DB) ledger {
 	return ledger{
-		db: db, workers: map[string]int64{}, names: map[int64]string{}, evicting: map[int64]int64{},
+		db: db, workers: map[string]int64{}, names: map[int64]string{},
 		deltas: map[counterKey]int64{}, dues: map[int64]int64{},
 	}
 }

@@ -58,6 +58,22 @@ type planCase struct {
 	most int // pages of 8 KiB of tables and indexes
 }
 
+// writerCases are statements of evictions, which run with the writer's settings.
+func writerCases() []planCase {
+	list, single := pgqueue.VictimsSQL()
+	var keys, ends []int64
+	var ids []string
+	for i := range 50 { // the jobs have one task
+		key := int64(planJobs/2 + 10*i + 5)
+		keys, ends, ids = append(keys, key), append(ends, key+1), append(ids, fmt.Sprint("job-", key))
+	}
+	return []planCase{
+		{"victims of a worker", list, []any{[]int64{1}, []int64{0}, []int64{32}}, pageReads},
+		{"single victims", single, []any{keys}, pageReads},
+		{"remove victims", pgqueue.RemoveEvicted, []any{keys, ends, ids}, 2 * pageReads},
+	}
+}
+
 // What a page may read. One that is selected by time and by more than that looks at all that is selected otherwise in
 // the blocks of 1,024 keys at both ends of the time.
 const (
@@ -252,9 +268,9 @@ func TestPlans(t *testing.T) {
 		{"statistics", "SET plan_cache_mode=force_custom_plan"},
 	} {
 		p.exec(t, step.sql)
-		for _, c := range planCases() {
+		check := func(c *planCase) {
 			t.Run(step.name+"/"+c.name, func(t *testing.T) { // one after the other: they share the session
-				plan := p.explain(t, &c)
+				plan := p.explain(t, c)
 				t.Logf("%d pages", plan.Hit+plan.Read)
 				if tables := plan.scans(); tables != nil {
 					t.Errorf("reads all of %v", tables)
@@ -263,6 +279,14 @@ func TestPlans(t *testing.T) {
 					t.Errorf("reads %d pages, want %d at most", n, c.most)
 				}
 			})
+		}
+		for _, c := range planCases() {
+			check(&c)
+		}
+		for _, c := range writerCases() {
+			p.exec(t, "BEGIN; SET LOCAL enable_seqscan=off; SET LOCAL enable_hashjoin=off; SET LOCAL enable_mergejoin=off; SET LOCAL jit=off")
+			check(&c)
+			p.exec(t, "ROLLBACK")
 		}
 	}
 }

@@ -83,15 +83,23 @@ func (im *image) remove(tx *pgdb.Tx, s *pgdb.Session, ranges []keyRange) (tasks 
 	if err := moveStates(s, ids); err != nil {
 		return 0, err
 	}
+	return tasks, im.tellCompanions(tx, ids)
+}
+
+// tellCompanions lets what companions have of jobs be removed with them.
+func (im *image) tellCompanions(tx *pgdb.Tx, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
 	for _, c := range im.companions {
 		if !c.Any() {
 			continue
 		}
 		if err := c.Removing(tx, ids); err != nil {
-			return 0, fmt.Errorf("remove what belongs to jobs: %w", err)
+			return fmt.Errorf("remove what belongs to jobs: %w", err)
 		}
 	}
-	return tasks, nil
+	return nil
 }
 
 // removeJobs deletes jobs and what is kept by their key, and returns their ids and references.

@@ -102,6 +102,9 @@ func (b *batch) settle(tx *pgdb.Tx, op *record.Settle, res *record.OpResult) err
 		if err := b.applyEffects(tx, task.worker, op, res); err != nil || res.Err != nil {
 			return err
 		}
+		if task = im.tasks.rows.Get(tx, key); task == nil { // effects may have begun with what is done directly
+			return nil
+		}
 	}
 	if task.tasks > 1 && op.Status != record.Open {
 		im.tasks.parts.Get(tx, task.job)
@@ -142,7 +145,7 @@ func (b *batch) settle(tx *pgdb.Tx, op *record.Settle, res *record.OpResult) err
 		im.tasks.moveParts(tx, next.job, by, res)
 	}
 	if op.Status == record.Dead {
-		return b.bury(tx, op, next.worker, next.job, res)
+		return b.bury(tx, op, &next, res)
 	}
 	return nil
 }
@@ -192,9 +195,11 @@ func (r *taskRows) Read(b *pgx.Batch) {
 func (r *taskRows) Flush(b *pgx.Batch) error {
 	var added, changed []taskRow
 	for c := range r.rows.Changes() {
-		if c.Was == nil {
+		switch {
+		case c.Is == nil: // it goes with its job: see evictRows
+		case c.Was == nil:
 			added = append(added, *c.Is)
-		} else {
+		default:
 			changed = append(changed, *c.Is)
 		}
 	}
@@ -278,7 +283,9 @@ func (r *taskRows) flushParts(b *pgx.Batch) {
 	var jobs []int64
 	var sums []record.StatusCounts
 	for c := range r.parts.Changes() {
-		jobs, sums = append(jobs, c.Key), append(sums, *c.Is)
+		if c.Is != nil { // otherwise it goes with its job
+			jobs, sums = append(jobs, c.Key), append(sums, *c.Is)
+		}
 	}
 	if len(jobs) == 0 {
 		return

@@ -40,13 +40,30 @@ func openOn(t testing.TB, server *postgres.Server, schema string, companions ...
 	return openWith(t, server, schema, pgqueue.Schemas(), func(*pgdb.DB, *pgdb.Term, *pgdb.Writer) []pgqueue.Companion { return companions })
 }
 
+// openCounted returns a store with a proxy that counts its round trips.
+func openCounted(t testing.TB) (*store, *postgres.Proxy) {
+	t.Helper()
+	server := postgres.Shared(t)
+	proxy := postgres.NewProxy(t, server.Address())
+	none := func(*pgdb.DB, *pgdb.Term, *pgdb.Writer) []pgqueue.Companion { return nil }
+	return openAt(t, server.URLAt(proxy.Port()), server.Schema(t), pgqueue.Schemas(), none), proxy
+}
+
 // openWith returns a store with companions that share its database and its writer.
 func openWith(t testing.TB, server *postgres.Server, schema string, schemas []pgdb.Schema,
 	companions func(*pgdb.DB, *pgdb.Term, *pgdb.Writer) []pgqueue.Companion,
 ) *store {
 	t.Helper()
+	return openAt(t, server.URL(), schema, schemas, companions)
+}
+
+// openAt returns a store in the database with an address.
+func openAt(t testing.TB, url, schema string, schemas []pgdb.Schema,
+	companions func(*pgdb.DB, *pgdb.Term, *pgdb.Writer) []pgqueue.Companion,
+) *store {
+	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
-		URL: server.URL(), Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
+		URL: url, Schema: schema, Host: "a", Address: "a:7070", Relaxed: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func (b *batch) submit(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) e
 		im.checkRef(tx, ref, res)
 	}
 	if taken || res.Err != nil || tx.Missed() {
-		return nil
+		return nil //nolint:nilerr // a refusal is an answer
 	}
 	return b.insert(job, res)
 }
@@ -125,6 +125,9 @@ func (im *image) accompany(key, worker int64, job *record.JobSpec) {
 
 // existing answers a submit whose id is taken.
 func (im *image) existing(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) bool {
+	if !im.free(tx, job.ID) {
+		return false
+	}
 	head := im.jobs.ids.Get(tx, job.ID)
 	if head == nil {
 		return false

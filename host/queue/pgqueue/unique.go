@@ -50,7 +50,9 @@ func (r *jobRows) flushUniq(b *pgx.Batch) {
 	var keys []uniqKey
 	var rows []uniqRow
 	for c := range r.uniq.Changes() {
-		keys, rows = append(keys, c.Key), append(rows, *c.Is)
+		if c.Is != nil { // otherwise it goes with its job
+			keys, rows = append(keys, c.Key), append(rows, *c.Is)
+		}
 	}
 	if len(keys) == 0 {
 		return

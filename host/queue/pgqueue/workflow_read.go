@@ -16,8 +16,9 @@ type workflowView struct {
 	rows *workflowRows // whose tables know how rows are read
 
 	// The steps of a workflow are followed by what they have returned, which is read together.
-	steps   record.Key
-	outputs map[string]*outputRow
+	steps    record.Key
+	outputs  map[string]*outputRow
+	children *childRows
 }
 
 // ViewWorkflows implements [record.WorkflowReader].
@@ -32,6 +33,13 @@ func (v *workflowView) Workflow(key record.Key) (*record.WorkflowRecord, error) 
 
 // WorkflowByID implements [record.WorkflowView].
 func (v *workflowView) WorkflowByID(id string) (*record.WorkflowRecord, error) {
+	children, err := v.childrenOfSteps()
+	if err != nil {
+		return nil, err
+	}
+	if row := children.byID[id]; row != nil {
+		return visible(row, nil)
+	}
 	var scan workflowScan
 	found, err := v.s.One(scan.into(), "SELECT "+workflowColumns+" FROM jobhost.workflow WHERE id=$1", id)
 	if !found || err != nil {
@@ -43,7 +51,11 @@ func (v *workflowView) WorkflowByID(id string) (*record.WorkflowRecord, error) {
 
 // WorkflowData implements [record.WorkflowView].
 func (v *workflowView) WorkflowData(key record.Key, slot int) ([]byte, error) {
-	return orNil(v.rows.data.Look(v.s, slotKey{int64(key), int64(slot)}))
+	k := slotKey{int64(key), int64(slot)}
+	if data, err := v.children.kept(v.s, k); data != nil || err != nil {
+		return data, err
+	}
+	return orNil(v.rows.data.Look(v.s, k))
 }
 
 func orNil(data *[]byte, err error) ([]byte, error) {
@@ -55,7 +67,7 @@ func orNil(data *[]byte, err error) ([]byte, error) {
 
 // WorkflowSteps implements [record.WorkflowView].
 func (v *workflowView) WorkflowSteps(key record.Key) ([]record.StepRecord, error) {
-	v.steps, v.outputs = key, nil
+	v.steps, v.outputs, v.children = key, nil, nil
 	return stepsOf(v.s, key)
 }
 
@@ -85,51 +97,6 @@ func (v *workflowView) StepFailure(key record.Key, step int) (*jobhost.Failure, 
 // Definition implements [record.WorkflowView].
 func (v *workflowView) Definition(hash string) ([]byte, error) {
 	return orNil(v.rows.defs.Look(v.s, hash))
-}
-
-// JobOutput implements [record.WorkflowView].
-func (v *workflowView) JobOutput(id string, most int) (*record.JobOutput, error) {
-	if v.steps != 0 && v.outputs == nil {
-		if err := v.readOutputs(); err != nil {
-			return nil, err
-		}
-	}
-	if o := v.outputs[id]; o != nil && (o.data != nil || o.size == 0 || o.size > int64(most) || o.ref != "") {
-		return o.output(int64(most)), nil
-	}
-	o, err := v.rows.outputs.Look(v.s, outputKey{id, int64(most)})
-	if o == nil || err != nil {
-		return nil, err
-	}
-	return o.output(int64(most)), nil
-}
-
-// Bounds of what is read of all steps of a workflow together, in bytes.
-const (
-	readOutput  = 64 << 10
-	readOutputs = 1 << 20
-)
-
-// readOutputs reads what the jobs of the workflow have returned: of all how large it is, and the content of those that
-// are small, as far as there is room.
-func (v *workflowView) readOutputs() error {
-	v.outputs = map[string]*outputRow{}
-	var id string
-	var o outputRow
-	return v.s.Each([]any{&id, &o.seq, &o.tasks, &o.size, &o.ref, &o.keys, &o.data}, func() error {
-		row := o
-		v.outputs[id] = &row
-		o.keys, o.data = nil, nil
-		return nil
-	}, `WITH j AS (SELECT j.id, j.seq, j.tasks, s.size, s.ref, sum(s.size) FILTER (WHERE s.size<=$2) OVER (ORDER BY j.seq) AS total
-			FROM jobhost.workflow_job w JOIN jobhost.job j ON j.seq=w.job
-			CROSS JOIN LATERAL (SELECT coalesce(sum(result_size), 0)::bigint AS size, coalesce(max(ref), '') AS ref
-				FROM jobhost.task WHERE seq>=j.seq AND seq<j.seq+j.tasks) s
-			WHERE w.workflow=$1)
-		SELECT j.id, j.seq, j.tasks, j.size, j.ref, r.keys, r.data
-		FROM j CROSS JOIN LATERAL (SELECT array_agg(task) AS keys, array_agg(data) AS data
-			FROM jobhost.result WHERE j.ref='' AND j.size<=$2 AND j.total<=$3 AND task>=j.seq AND task<j.seq+j.tasks) r`,
-		int64(v.steps), int64(readOutput), int64(readOutputs))
 }
 
 // JobFailure implements [record.WorkflowView].

@@ -97,3 +97,64 @@ func TestTransitionRounds(t *testing.T) {
 		t.Errorf("the transition was applied %d times, want once to ask and once to go on", ended.runs)
 	}
 }
+
+// TestRoundsOfShow: what is shown of a workflow with many others as its steps is read in sets.
+func TestRoundsOfShow(t *testing.T) {
+	t.Parallel()
+	const steps = 200
+	s, proxy := openCounted(t)
+	root := &record.WorkflowRecord{ID: "wf-a", Name: "n", Definition: "hash", StartedAt: 5, Record: []byte("root")}
+	must(t, s, &record.Advance{Transition: &aimed{f: func(tx record.WorkflowTx) error {
+		if _, err := tx.AddWorkflow(root, []byte("{}")); err != nil {
+			return err
+		}
+		for i := range steps {
+			w := &record.WorkflowRecord{
+				ID: fmt.Sprint("wf-a.s", i), Name: "n", Definition: "hash", StartedAt: 5, Parent: root.Key, ParentID: root.ID, Record: fmt.Append(nil, "record ", i),
+			}
+			if _, err := tx.AddWorkflow(w, []byte("{}")); err != nil {
+				return err
+			}
+			if err := tx.SetWorkflowData(w.Key, -2, fmt.Append(nil, "output ", i)); err != nil {
+				return err
+			}
+			if err := tx.SaveStep(root.Key, &record.StepRecord{Step: i, Status: jobhost.StepCompleted}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}})
+	show := func(v record.WorkflowView) error {
+		if steps, err := v.WorkflowSteps(root.Key); err != nil || len(steps) == 0 {
+			return errors.Join(err, errors.New("there are no steps"))
+		}
+		for i := range steps {
+			w, err := v.WorkflowByID(fmt.Sprint("wf-a.s", i))
+			if w == nil || err != nil || string(w.Record) != fmt.Sprint("record ", i) || w.ParentID != root.ID {
+				return fmt.Errorf("step %d: %+v, %w", i, w, err)
+			}
+			data, err := v.WorkflowData(w.Key, -2)
+			if err != nil || string(data) != fmt.Sprint("output ", i) {
+				return fmt.Errorf("step %d: %q, %w", i, data, err)
+			}
+		}
+		if w, err := v.WorkflowByID(root.ID); w == nil || err != nil || string(w.Record) != "root" {
+			return fmt.Errorf("%+v, %w", w, err)
+		}
+		w, err := v.WorkflowByID("wf-none")
+		if w != nil {
+			err = fmt.Errorf("there is %+v", w)
+		}
+		return err
+	}
+	for _, limit := range []int64{1 << 40, 15} { // the statements are prepared in the first round
+		trips := proxy.RoundTrips(func() {
+			if err := s.ViewWorkflows(t.Context(), show); err != nil {
+				t.Error(err)
+			}
+		})
+		if trips > limit {
+			t.Errorf("it took %d round trips", trips)
+		}
+	}
+}

@@ -19,6 +19,8 @@ type Proxy struct {
 	after [2]atomic.Int64
 	every [2]atomic.Int64 // what after is set to when connections were cut
 
+	trips tripCounter
+
 	mu    sync.Mutex // protects the rest
 	conns map[net.Conn]struct{}
 	hole  [2]bool    // bytes of the direction vanish, as with a partition
@@ -69,8 +71,9 @@ func (p *Proxy) accept() {
 		if !p.add(client, server) {
 			return
 		}
-		p.done.Go(func() { p.copy(server, client, ToServer) })
-		p.done.Go(func() { p.copy(client, server, ToClient) })
+		trips := p.trips.add()
+		p.done.Go(func() { p.copy(server, client, ToServer, trips) })
+		p.done.Go(func() { p.copy(client, server, ToClient, trips) })
 	}
 }
 
@@ -88,11 +91,14 @@ func (p *Proxy) add(conns ...net.Conn) bool {
 }
 
 // copy passes bytes on, as long as it may.
-func (p *Proxy) copy(to, from net.Conn, way Direction) {
+func (p *Proxy) copy(to, from net.Conn, way Direction, trips *roundTrips) {
 	defer p.drop(to, from)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
+		if n > 0 {
+			trips.pass(way)
+		}
 		if n > 0 && !p.pass(to, buf[:n], way) || err != nil {
 			return
 		}

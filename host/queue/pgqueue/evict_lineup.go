@@ -1,0 +1,116 @@
+package pgqueue
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// lineup are the jobs of a worker with dead tasks, by key, as far as they were read. They include those of which a task
+// has died in the commit, but for those that it has evicted.
+type lineup struct {
+	worker int64
+	list   []*victim
+	from   int64 // where reading goes on
+	next   int64 // how many are read then
+	whole  bool  // all were read
+}
+
+// A list is read in pieces, each of which is larger than the one before.
+const (
+	firstPiece  = evictLooks
+	pieceGrowth = 4
+)
+
+// lineup returns the jobs of a worker from its cursor on, with the one of the last death.
+func (r *evictRows) lineup(im *image, worker int64) *lineup {
+	l := r.lineups[worker]
+	if l == nil {
+		l = &lineup{worker: worker, from: r.cursors[worker], next: firstPiece}
+		r.lineups[worker] = l
+		return l
+	}
+	if n := len(im.letters.letters); n > 0 {
+		if last := &im.letters.letters[n-1]; l.whole || last.job < l.from {
+			l.add(&victim{Key: last.job, Tasks: last.tasks, unread: true})
+		}
+	}
+	return l
+}
+
+// first returns the index of the first job from a key on.
+func (l *lineup) first(key int64) int {
+	i, _ := l.find(key)
+	return i
+}
+
+func (l *lineup) find(key int64) (i int, found bool) {
+	return slices.BinarySearchFunc(l.list, key, func(v *victim, key int64) int { return cmp.Compare(v.Key, key) })
+}
+
+// add adds a job, unless it is there.
+func (l *lineup) add(v *victim) {
+	if i, found := l.find(v.Key); !found {
+		l.list = slices.Insert(l.list, i, v)
+	}
+}
+
+func (l *lineup) remove(i int) { l.list = slices.Delete(l.list, i, i+1) }
+
+// victim returns a job by its index. Nil = there is none, or none is known yet: more says so.
+func (l *lineup) victim(tx *pgdb.Tx, im *image, i int) (v *victim, more bool) {
+	for i >= len(l.list) {
+		if l.whole {
+			return nil, false
+		}
+		if !l.read(tx, im) {
+			return nil, true
+		}
+	}
+	if v = l.list[i]; v.unread {
+		l.know(tx, im, v)
+	}
+	return v, true
+}
+
+// read adds the next piece; false = it is being read.
+func (l *lineup) read(tx *pgdb.Tx, im *image) bool {
+	piece := im.evictions.lists.Get(tx, listKey{l.worker, l.from, l.next})
+	if piece == nil {
+		return false
+	}
+	from := l.from
+	for i := range *piece {
+		v := (*piece)[i]
+		l.list = append(l.list, &v)
+		l.from = v.end()
+	}
+	l.whole = int64(len(*piece)) < l.next
+	l.next *= pieceGrowth
+	for i := range im.letters.letters {
+		if d := &im.letters.letters[i]; d.worker == l.worker && d.job >= from && (l.whole || d.job < l.from) {
+			l.add(&victim{Key: d.job, Tasks: d.tasks, unread: true})
+		}
+	}
+	return true
+}
+
+// know reads what is unread of a job, and with it of all others in the line: they are likely to be next.
+func (l *lineup) know(tx *pgdb.Tx, im *image, v *victim) {
+	single := &im.evictions.single
+	var keys []int64
+	for _, other := range l.list {
+		if other.unread {
+			keys = append(keys, other.Key)
+		}
+	}
+	single.Want(tx, keys)
+	row := single.Get(tx, v.Key)
+	switch {
+	case row != nil:
+		*v = *row
+	case !tx.Missed():
+		v.unread, v.unflushed = false, true
+	}
+}

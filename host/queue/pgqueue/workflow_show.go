@@ -1,0 +1,122 @@
+package pgqueue
+
+import (
+	"slices"
+
+	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// What is shown of a workflow is what the jobs and the workflows that are its steps have returned. There may be hundreds
+// of them, so they are read together.
+
+// JobOutput implements [record.WorkflowView].
+func (v *workflowView) JobOutput(id string, most int) (*record.JobOutput, error) {
+	if v.steps != 0 && v.outputs == nil {
+		if err := v.readOutputs(); err != nil {
+			return nil, err
+		}
+	}
+	if o := v.outputs[id]; o != nil && (o.data != nil || o.size == 0 || o.size > int64(most) || o.ref != "") {
+		return o.output(int64(most)), nil
+	}
+	o, err := v.rows.outputs.Look(v.s, outputKey{id, int64(most)})
+	if o == nil || err != nil {
+		return nil, err
+	}
+	return o.output(int64(most)), nil
+}
+
+// Bounds of what is read of all steps of a workflow together, in bytes.
+const (
+	readOutput  = 64 << 10
+	readOutputs = 1 << 20
+)
+
+// readOutputs reads what the jobs of the workflow have returned: of all how large it is, and the content of those that
+// are small, as far as there is room.
+func (v *workflowView) readOutputs() error {
+	v.outputs = map[string]*outputRow{}
+	var id string
+	var o outputRow
+	return v.s.Each([]any{&id, &o.seq, &o.tasks, &o.size, &o.ref, &o.keys, &o.data}, func() error {
+		row := o
+		v.outputs[id] = &row
+		o.keys, o.data = nil, nil
+		return nil
+	}, `WITH j AS (SELECT j.id, j.seq, j.tasks, s.size, s.ref, sum(s.size) FILTER (WHERE s.size<=$2) OVER (ORDER BY j.seq) AS total
+			FROM jobhost.workflow_job w JOIN jobhost.job j ON j.seq=w.job
+			CROSS JOIN LATERAL (SELECT coalesce(sum(result_size), 0)::bigint AS size, coalesce(max(ref), '') AS ref
+				FROM jobhost.task WHERE seq>=j.seq AND seq<j.seq+j.tasks) s
+			WHERE w.workflow=$1)
+		SELECT j.id, j.seq, j.tasks, j.size, j.ref, r.keys, r.data
+		FROM j CROSS JOIN LATERAL (SELECT array_agg(task) AS keys, array_agg(data) AS data
+			FROM jobhost.result WHERE j.ref='' AND j.size<=$2 AND j.total<=$3 AND task>=j.seq AND task<j.seq+j.tasks) r`,
+		int64(v.steps), int64(readOutput), int64(readOutputs))
+}
+
+// childRows are workflows that are steps of another one, with what was kept in slots of theirs.
+type childRows struct {
+	byID map[string]*workflowRow
+	keys []int64
+	data map[slotKey][]byte
+	read map[int64]bool // slots
+}
+
+// Bounds of what is read of all workflows that are steps of another one together: the latest ones, so many, with so many
+// bytes of records.
+const (
+	readChildren = 1000
+	readRecords  = 4 << 20
+)
+
+// childrenOfSteps returns the workflows that are steps of the one whose steps were read.
+func (v *workflowView) childrenOfSteps() (*childRows, error) {
+	switch {
+	case v.steps == 0:
+		return &childRows{}, nil
+	case v.children != nil:
+		return v.children, nil
+	}
+	c := &childRows{byID: map[string]*workflowRow{}, data: map[slotKey][]byte{}, read: map[int64]bool{}}
+	var scan workflowScan
+	err := v.s.Each(scan.into(), func() error {
+		row := scan.row()
+		c.byID[row.ID] = &row
+		c.keys = append(c.keys, int64(row.Key))
+		scan.Record = nil
+		return nil
+	}, `SELECT `+workflowColumns+` FROM (
+			SELECT w.*, sum(octet_length(record)) OVER (ORDER BY seq DESC) AS total
+			FROM (SELECT * FROM jobhost.workflow WHERE parent>0 AND parent=$1 ORDER BY parent DESC, seq DESC LIMIT $2) w) w
+		WHERE total<=$3`, int64(v.steps), readChildren, readRecords)
+	if err != nil {
+		return nil, err
+	}
+	v.children = c
+	return c, nil
+}
+
+// kept returns what is in a slot of one of the workflows, and reads it of all of them if it is small. Nil = it has to be
+// read by itself.
+func (c *childRows) kept(s *pgdb.Session, key slotKey) ([]byte, error) {
+	if c == nil || !slices.Contains(c.keys, key.workflow) {
+		return nil, nil
+	}
+	if c.read[key.slot] {
+		return c.data[key], nil
+	}
+	c.read[key.slot] = true
+	var workflow int64
+	var data []byte
+	err := s.Each([]any{&workflow, &data}, func() error {
+		c.data[slotKey{workflow, key.slot}] = notNil(data)
+		data = nil
+		return nil
+	}, `SELECT workflow, data FROM (
+			SELECT d.workflow, d.data, sum(octet_length(d.data)) OVER (ORDER BY d.workflow DESC) AS total
+			FROM unnest($1::bigint[]) AS t(workflow) JOIN jobhost.workflow_data d ON d.workflow=t.workflow AND d.slot=$2
+			WHERE octet_length(d.data)<=$3) d
+		WHERE total<=$4`, c.keys, key.slot, readOutput, readOutputs)
+	return c.data[key], err
+}
