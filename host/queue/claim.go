@@ -55,6 +55,7 @@ func (l *lane) addClaimedLocked(c *record.Claimed) {
 		Level:   int8(c.Level),
 		Tried:   c.Attempt > 0,
 	}
+	l.q.suspects.claimed(e)
 	if x := (order.Traits{Group: c.Group, Deadline: c.Deadline}); !l.leaseCrashedLocked(e, x) {
 		l.order.Push(e, x)
 	}
