@@ -23,6 +23,7 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/version"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/state/payload"
@@ -42,6 +43,7 @@ type clustered struct {
 	payloads *payload.Set // nil = all is in the database
 	engine   runtime.Engine
 	leads    atomic.Pointer[host.Host] // nil = it stands by
+	ending   atomic.Bool               // it was told to stop
 	idle     chan struct{}             // says that it stands by; holds one, more would say nothing new
 }
 
@@ -78,9 +80,13 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.engine.Close(context.WithoutCancel(ctx))) }()
 	c.idle = make(chan struct{}, 1)
+	place, err := sqlitedb.Place(m.Host.Data) // which the engine has made
+	if err != nil {
+		return err
+	}
 	c.member, err = cluster.New(ctx, cluster.Config{
 		DB: c.db, Name: m.Cluster.Name, Listen: m.Cluster.Listen, Advertise: m.Cluster.Advertise, StandBy: !m.Cluster.Lead,
-		Version: version.Get().Version, Load: c.load, Lead: c.lead, Repeatable: api.Repeatable,
+		Folder: m.Host.Data, Place: place, Version: version.Get().Version, Load: c.load, Lead: c.lead, Repeatable: api.Repeatable,
 		Observer: cluster.Observer{TookOver: counts.TookOver, Following: c.following}, Logger: c.logger,
 	})
 	if err != nil {
@@ -103,6 +109,9 @@ func (c *clustered) serve(ctx context.Context) error {
 	}
 	shared := c.member.Handler()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.ending.Load() {
+			w.Header().Set("Connection", "close") // the next request goes to another host
+		}
 		if api.Own(r) {
 			own.ServeHTTP(w, r)
 			return
@@ -113,22 +122,47 @@ func (c *clustered) serve(ctx context.Context) error {
 	root := scope.New(context.WithoutCancel(ctx), "jobhost")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	serving, refuse := context.WithCancel(context.WithoutCancel(ctx))
+	defer refuse()
+	joined, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
 	var memberErr, faceErr error
 	err = errors.Join(
 		root.Go("cluster", func(context.Context) error {
+			defer refuse()
 			defer cancel()
-			memberErr = c.member.Run(ctx)
+			memberErr = c.member.Run(joined)
 			return nil
 		}),
 		root.Go("warm", func(context.Context) error { c.warm(ctx); return nil }),
+		root.Go("end", func(context.Context) error {
+			<-ctx.Done()
+			if !c.retire(joined) {
+				leave()
+			}
+			refuse()
+			return nil
+		}),
 		root.Go("api", func(context.Context) error {
+			defer leave() // what was passed on has its answer
 			defer cancel()
-			faceErr = api.Serve(ctx, handler, own.Stop, c.listener, api.ServeConfig{Logger: c.logger})
+			faceErr = api.Serve(serving, handler, own.Stop, c.listener, api.ServeConfig{Logger: c.logger})
 			return nil
 		}),
 	)
 	report, _ := root.Join(context.Background()) // without an end it waits to the end
 	return errors.Join(err, memberErr, faceErr, report.Err())
+}
+
+// retireTime is how long a host that ends waits for the next leader, to which it passes on what clients ask meanwhile.
+const retireTime = 5 * time.Second
+
+// retire hands over what this host does, and reports whether another host goes on with it.
+func (c *clustered) retire(ctx context.Context) bool {
+	c.ending.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, retireTime)
+	defer cancel()
+	return c.member.Retire(ctx)
 }
 
 func (c *clustered) following(string) {
@@ -194,11 +228,16 @@ func (c *clustered) apiConfig(server func() (jobhost.Server, error)) api.Config 
 
 // ready returns nil while jobs are taken, by this host or by the one that leads.
 func (c *clustered) ready() error {
+	if c.ending.Load() {
+		return errEnding
+	}
 	if h := c.leads.Load(); h != nil {
 		return h.Admits()
 	}
 	return c.member.Ready()
 }
+
+var errEnding = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stops", Hint: "other hosts of the cluster answer"}
 
 // load tells how many tasks this host can run and runs.
 func (c *clustered) load() (slots, busy int) {

@@ -18,6 +18,8 @@ const (
 	// grace is how long requests to a former leader may go on when another one leads: one that has given up its term
 	// has answered them, and one that hangs never will.
 	grace = time.Second
+	// namePatience is how long a request waits for a host that does not have its name yet: others can't know that host.
+	namePatience = time.Second
 	// retryGap is how soon a request is sent again to a leader that could not be reached.
 	retryGap = 100 * time.Millisecond
 )
@@ -46,6 +48,7 @@ type front struct {
 	current *route        // nil = there is no leader
 	last    *route        // the current one, or that before it
 	changed chan struct{} // closed when the route changes
+	over    bool          // there will be no route any more
 }
 
 func newFront(m *Member) *front {
@@ -62,7 +65,7 @@ func (m *Member) Handler() http.Handler { return m.front }
 func (f *front) set(r *route) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.current == r {
+	if f.current == r || f.over {
 		return
 	}
 	if r != nil && f.last != r {
@@ -76,9 +79,28 @@ func (f *front) set(r *route) {
 	f.changed = make(chan struct{})
 }
 
+// end answers what waits for a leader, and comes from now on: there will be none that this host knows.
+func (f *front) end() {
+	f.set(nil)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.over {
+		f.over = true
+		close(f.changed) // and so it stays
+	}
+}
+
+func (f *front) ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
 // Ready returns nil while requests can be answered: this host leads, or reaches the one that does.
 func (m *Member) Ready() error {
 	switch r, _ := m.front.now(); {
+	case r == nil && !m.joined.Load():
+		return errNameless
 	case r == nil:
 		return errNoLeader
 	case r.peer != nil && !r.peer.reached.Load():
@@ -102,7 +124,7 @@ func (f *front) await(ctx context.Context, failed *route) *route {
 		defer timer.Stop()
 		again = timer.C
 	}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !f.ended() {
 		r, changed := f.now()
 		if r != nil && r != failed {
 			return r
@@ -123,6 +145,9 @@ func (f *front) awaitLocal(ctx context.Context, ended <-chan struct{}) *route {
 		r, changed := f.now()
 		if r != nil && r.local != nil {
 			return r
+		}
+		if f.ended() {
+			return nil
 		}
 		select {
 		case <-changed:
@@ -147,7 +172,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var failed *route
-	until := time.Now().Add(f.member.cfg.Patience)
+	until := time.Now().Add(f.patience())
 	for {
 		to := f.find(r.Context(), failed, until)
 		switch {
@@ -155,6 +180,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		case to == nil && failed != nil:
 			fail(w, http.StatusServiceUnavailable, errUnreached)
+			return
+		case to == nil && !f.member.joined.Load():
+			fail(w, http.StatusServiceUnavailable, errNameless)
 			return
 		case to == nil:
 			fail(w, http.StatusServiceUnavailable, errNoLeader)
@@ -177,6 +205,14 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// patience is how long a request waits for a leader.
+func (f *front) patience() time.Duration {
+	if !f.member.joined.Load() {
+		return min(namePatience, f.member.cfg.Patience)
+	}
+	return f.member.cfg.Patience
+}
+
 // find waits for a route.
 func (f *front) find(ctx context.Context, failed *route, until time.Time) *route {
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -188,6 +224,10 @@ var (
 	errNoLeader = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: 2 * time.Second,
 		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls says which hosts there are",
+	}
+	errNameless = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: time.Second,
+		Message: "this host has not joined its cluster yet", Hint: "the host that had its name before was killed, or lives; the log says so if it does",
 	}
 	errUnreached = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,

@@ -25,6 +25,8 @@ type Host struct {
 	Drained bool
 	// Wanted hosts were asked to lead a short time ago.
 	Wanted bool
+	// Former are keys of processes of this host that are known to have ended. Only Beat looks at them.
+	Former [][]byte
 }
 
 // Bounds of membership.
@@ -40,7 +42,7 @@ const listHosts = `SELECT name, address, key, version, slots, busy, may_lead, si
 	coalesce(wanted > clock_timestamp()-make_interval(secs => $1), false) FROM jobhost.host ORDER BY name`
 
 // Beat renews the row of a host and returns all of them. The row belongs to the key in it until it was not renewed for
-// [LostTime]: if another host has it, nothing is changed. A host that is new finds no wishes of an earlier one.
+// [LostTime], or to one of the former ones: if another host has it, nothing is changed. A host that is new finds no wishes of an earlier one.
 func (db *DB) Beat(ctx context.Context, h Host) (hosts []Host, err error) {
 	b := &pgx.Batch{}
 	b.Queue(db.SQL("DELETE FROM jobhost.host WHERE seen < clock_timestamp()-make_interval(secs => $1)"), keepTime.Seconds())
@@ -51,8 +53,8 @@ func (db *DB) Beat(ctx context.Context, h Host) (hosts []Host, err error) {
 			since=CASE WHEN h.key=excluded.key THEN h.since ELSE excluded.since END,
 			drained=h.drained AND h.key=excluded.key,
 			wanted=CASE WHEN h.key=excluded.key THEN h.wanted END
-		WHERE h.key=excluded.key OR h.seen < clock_timestamp()-make_interval(secs => $8)`),
-		h.Name, h.Address, h.Key, h.Version, h.Slots, h.Busy, h.MayLead, LostTime.Seconds())
+		WHERE h.key=excluded.key OR h.key=ANY($9) OR h.seen < clock_timestamp()-make_interval(secs => $8)`),
+		h.Name, h.Address, h.Key, h.Version, h.Slots, h.Busy, h.MayLead, LostTime.Seconds(), h.Former)
 	b.Queue(db.SQL(listHosts), wishTime.Seconds()).Query(scanHosts(&hosts))
 	return hosts, explainRead(ctx, db.pool.SendBatch(ctx, b).Close())
 }
