@@ -109,7 +109,7 @@ func (c *trio) submit(ctx context.Context, spec jobhost.Spec) {
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil {
+		if jobhost.CodeOf(err) != jobhost.CodeUnavailable || ctx.Err() != nil {
 			c.t.Fatal(err)
 		}
 	}

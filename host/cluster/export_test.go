@@ -12,3 +12,11 @@ func (m *Member) FreeFolder() {
 	_ = m.folder.close()
 	m.folder = nil
 }
+
+// KnowsDrained reports whether a member knows that a host was drained.
+func (m *Member) KnowsDrained(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := find(m.hosts, name)
+	return h != nil && h.Drained
+}
