@@ -107,6 +107,20 @@ func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
 	}
 }
 
+// twice asks the server on a connection of the pool, and once more on a new one if that is lost: after a restart or a
+// failover of the server all that the pool has are. do may run twice.
+func (db *DB) twice(ctx context.Context, do func() error) error {
+	err := do()
+	if !isLost(err) {
+		return err
+	}
+	db.pool.Reset()
+	if ctx.Err() != nil {
+		return err
+	}
+	return do()
+}
+
 // maxWait is how long it waits at most before that.
 const maxWait = 500 * time.Millisecond
 
