@@ -21,7 +21,6 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/scope"
-	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/version"
@@ -35,6 +34,7 @@ type clustered struct {
 	manifest *manifest.Manifest
 	metrics  *metrics.Metrics
 	logger   *slog.Logger
+	orders   *orders
 	beside   map[string]service // run while it leads
 	db       *pgdb.DB
 	member   *cluster.Member
@@ -42,9 +42,10 @@ type clustered struct {
 	listener net.Listener
 	payloads *payload.Set // nil = all is in the database
 	engine   runtime.Engine
-	leads    atomic.Pointer[host.Host] // nil = it stands by
-	ending   atomic.Bool               // it was told to stop
-	idle     chan struct{}             // says that it stands by; holds one, more would say nothing new
+	checked  atomic.Pointer[manifest.Manifest] // the last one without faults; nil = that of the start
+	leads    atomic.Pointer[host.Host]         // nil = it stands by
+	ending   atomic.Bool                       // it was told to stop
+	idle     chan struct{}                     // says that it stands by; holds one, more would say nothing new
 }
 
 // runCluster runs a host that shares its store with others, until ctx ends.
@@ -135,6 +136,10 @@ func (c *clustered) serve(ctx context.Context) error {
 			return nil
 		}),
 		root.Go("warm", func(context.Context) error { c.warm(ctx); return nil }),
+		root.Go("orders", func(context.Context) error {
+			c.orders.obey(ctx, func() { c.reload(ctx) }, func() { c.tell(ctx) })
+			return nil
+		}),
 		root.Go("end", func(context.Context) error {
 			<-ctx.Done()
 			if !c.retire(joined) {
@@ -163,44 +168,6 @@ func (c *clustered) retire(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, retireTime)
 	defer cancel()
 	return c.member.Retire(ctx)
-}
-
-func (c *clustered) following(string) {
-	select {
-	case c.idle <- struct{}{}:
-	default: // it is going to
-	}
-}
-
-// warm compiles the plugins when this host stands by, so that it needn't when it is to lead.
-func (c *clustered) warm(ctx context.Context) {
-	for {
-		select {
-		case <-c.idle:
-		case <-ctx.Done():
-			return
-		}
-		cfg, err := host.FromManifest(c.current())
-		if err != nil {
-			c.logger.Warn("read the plugins; this host could not lead now", logkey.Error, err)
-			continue
-		}
-		for i := range cfg.Workers {
-			if w := &cfg.Workers[i]; c.leads.Load() == nil && ctx.Err() == nil {
-				c.compile(ctx, w)
-			}
-		}
-	}
-}
-
-func (c *clustered) compile(ctx context.Context, w *host.Worker) {
-	plugin, err := c.engine.Load(ctx, w.Source())
-	if err == nil {
-		err = plugin.Close(context.WithoutCancel(ctx))
-	}
-	if err != nil && ctx.Err() == nil {
-		c.logger.Warn("load a worker; this host could not lead now", logkey.Worker, w.Name, logkey.Error, err)
-	}
 }
 
 func (c *clustered) apiConfig(server func() (jobhost.Server, error)) api.Config {
@@ -249,8 +216,7 @@ func (c *clustered) load() (slots, busy int) {
 
 // lead is one life of the host, in a term in which it leads.
 func (c *clustered) lead(ctx context.Context, term *pgdb.Term) (err error) {
-	m := c.current()
-	cfg, err := host.FromManifest(m)
+	m, cfg, err := c.current()
 	if err != nil {
 		return err
 	}
@@ -312,20 +278,6 @@ func (c *clustered) live(ctx context.Context, term *pgdb.Term, h *host.Host, fac
 	}
 	report, _ := root.Join(context.Background()) // without an end it waits to the end
 	return errors.Join(err, hostErr, report.Err())
-}
-
-// current returns the manifest as it is now, so that a host which begins to lead runs what the leader before it was made
-// to run by a reload. One with faults must not keep it from leading.
-func (c *clustered) current() *manifest.Manifest {
-	m, err := c.manifest.Again(c.env.manifestPath())
-	if err != nil {
-		c.logger.Warn("the manifest has faults; the host goes on with what it said before", logkey.Error, err)
-		return c.manifest
-	}
-	for _, name := range c.manifest.Changed(m) {
-		c.logger.Warn("the setting takes effect when the host is started anew", logkey.Setting, name)
-	}
-	return m
 }
 
 // listens returns where this host listens, which no worker may reach.

@@ -118,10 +118,10 @@ func (m *Member) tellLeader(ctx context.Context) {
 	}
 }
 
-// lookNow looks at what was asked of hosts.
+// lookNow looks which hosts there are and what was asked of them.
 func (m *Member) lookNow(ctx context.Context) {
 	if _, err := m.renew(ctx); err != nil && ctx.Err() == nil {
-		m.log.Warn("look at what was asked of hosts", logkey.Error, err)
+		m.log.Warn("look which hosts there are", logkey.Error, err)
 	}
 }
 
