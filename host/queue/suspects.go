@@ -171,6 +171,20 @@ func (s *suspects) admit(ctx context.Context, lease *Lease, body *record.Body) b
 	return true
 }
 
+// holds returns at how many deaths an attempt of a task was under way, if it has to wait for other suspects, and how many of
+// these may run at one time; 0 = it doesn't have to.
+func (s *suspects) holds(key record.Key, token int64) (deaths, most int) {
+	if s == nil {
+		return 0, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.doubts[key]; t.Token == token && t.Deaths > 1 && !s.crowd[key] && len(s.crowd) >= s.most {
+		return t.Deaths, s.most
+	}
+	return 0, 0
+}
+
 // leave is for a lease that ends although its task waits for the same attempt.
 func (s *suspects) leave(lease *Lease) {
 	if s == nil || !s.wary.Load() {

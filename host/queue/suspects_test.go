@@ -1,7 +1,9 @@
 package queue_test
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +150,7 @@ func TestManySuspectsRunAFewAtATime(t *testing.T) {
 			r.submit(jobhost.Spec{ID: fmt.Sprint(i)})
 		}
 		r.takes(20)
+		open := 20
 		for _, most := range []int{20, 5, 1} {
 			time.Sleep(2 * time.Second)
 			r.die()
@@ -160,8 +163,12 @@ func TestManySuspectsRunAFewAtATime(t *testing.T) {
 			if len(began) != most {
 				t.Fatalf("%d run at one time, want %d", len(began), most)
 			}
+			if n := r.suspects(20); n != open-most {
+				t.Errorf("%d jobs are said to wait as suspects, want %d", n, open-most)
+			}
 			if most < 20 {
 				r.settle(<-began, succeeded(""))
+				open--
 				time.Sleep(2 * time.Second)
 				if len(began) != most {
 					t.Errorf("%d run at one time when one has ended, want %d", len(began), most)
@@ -180,6 +187,21 @@ func (r *reign) counted(jobs int) (n int) {
 	for i := range jobs {
 		if job := r.job(fmt.Sprint(i)); job.State != jobhost.Succeeded {
 			n += job.Tasks[0].Attempt
+		}
+	}
+	return n
+}
+
+// suspects is how many of so many jobs wait for others that may have ended hosts.
+func (r *reign) suspects(jobs int) (n int) {
+	r.t.Helper()
+	for i := range jobs {
+		why, err := r.Why(r.t.Context(), fmt.Sprint(i))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if why.Code == "suspect" {
+			n++
 		}
 	}
 	return n
@@ -219,5 +241,57 @@ func TestWhatRunsIsNotedSparingly(t *testing.T) {
 		if n := r.store.commits.Load() - commits; n != 0 {
 			t.Errorf("an idle host has committed %d times", n)
 		}
+	})
+}
+
+// Slots, the watch, cancels and questions meet at the suspects.
+func TestSuspectsHammer(t *testing.T) {
+	reigns(t, func(t *testing.T, next func() *reign) {
+		r := next()
+		const jobs, slots = 300, 12
+		for i := range jobs {
+			r.submit(jobhost.Spec{ID: fmt.Sprint(i), MaxAttempts: 100})
+		}
+		for range 2 { // so that there are suspects of several deaths
+			r.takes(40)
+			time.Sleep(2 * time.Second)
+			r.die()
+			r = next()
+		}
+		var busy sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for n := range slots {
+			slot := r.Slot("w")
+			busy.Go(func() {
+				outcomes := []jobhost.Outcome{succeeded(""), {Kind: jobhost.OutcomeReturned}, {Kind: jobhost.OutcomeSnoozed, Snooze: time.Second}, failed(true)}
+				for i := n; ; i++ {
+					lease, err := slot.Take(ctx)
+					if err != nil {
+						return
+					}
+					time.Sleep(time.Duration(i%7) * 100 * time.Millisecond)
+					r.Settle(lease, queue.Report{Outcome: outcomes[i%len(outcomes)]})
+				}
+			})
+		}
+		for i := range jobs {
+			busy.Go(func() {
+				time.Sleep(time.Duration(i) * 50 * time.Millisecond)
+				if _, err := r.Why(t.Context(), fmt.Sprint(i)); err != nil {
+					t.Error(err)
+				}
+				if i%10 == 0 {
+					_, _ = r.Cancel(t.Context(), fmt.Sprint(i))
+				}
+			})
+		}
+		time.Sleep(10 * time.Minute)
+		for i := range jobs {
+			if job := r.job(fmt.Sprint(i)); job.State != jobhost.Succeeded && job.State != jobhost.Cancelled {
+				t.Errorf("job %d is %v", i, job.State)
+			}
+		}
+		cancel()
+		busy.Wait()
 	})
 }
