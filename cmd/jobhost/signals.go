@@ -90,20 +90,20 @@ func reloadHost(ctx context.Context, h *readyHost, logger *slog.Logger) {
 	if ctx.Err() != nil {
 		return // the host stops, which is no fault of the manifest
 	}
-	logFaults(err, logger, "reload refused; what ran runs on")
+	for _, fault := range split(err) {
+		logger.Error("reload refused; what ran runs on", faultAttrs(fault)...)
+	}
 	if err == nil {
 		logReload(report, logger)
 	}
 }
 
-func logFaults(err error, logger *slog.Logger, message string) {
-	for _, fault := range split(err) {
-		attrs := []any{logkey.Error, fault}
-		if hint := jobhost.HintOf(fault); hint != "" {
-			attrs = append(attrs, logkey.Hint, hint)
-		}
-		logger.Error(message, attrs...)
+func faultAttrs(fault error) []any {
+	attrs := []any{logkey.Error, fault}
+	if hint := jobhost.HintOf(fault); hint != "" {
+		attrs = append(attrs, logkey.Hint, hint)
 	}
+	return attrs
 }
 
 func logReload(report jobhost.Reload, logger *slog.Logger) {

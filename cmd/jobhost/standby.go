@@ -87,7 +87,9 @@ func (c *clustered) reload(ctx context.Context) {
 		return
 	}
 	if _, _, err := c.read(); err != nil {
-		logFaults(err, c.logger, "the manifest has faults; if this host leads it goes on with what it said before")
+		for _, fault := range split(err) {
+			c.logger.Error("the manifest has faults; if this host leads it goes on with what it said before", faultAttrs(fault)...)
+		}
 		return
 	}
 	c.logger.Info("the manifest has no faults; this host runs what it says when it leads")

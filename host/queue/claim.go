@@ -7,8 +7,8 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// claimPage is how many tasks one read claims at most.
-const claimPage = 16_384
+// claimPage is how many tasks one read claims at most: some megabytes. A host that begins to lead waits for each page.
+const claimPage = 65_536
 
 // claims say how much of its worker's backlog a lane has claimed.
 type claims struct {
