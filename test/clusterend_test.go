@@ -61,3 +61,39 @@ func TestClusterAnswersWhileAHostEnds(t *testing.T) {
 	}
 	c.stop()
 }
+
+// A host whose clients read what never ends, and wait for what does not, ends soon all the same.
+func TestClusterHostEndsWithReaders(t *testing.T) {
+	t.Parallel()
+	c := newTrio(t)
+	ctx, cancel := context.WithTimeout(t.Context(), roundTime)
+	defer cancel()
+	leader, _ := c.awaitLeader(nil)
+	h := c.standby(leader, 0)
+	c.door.hold()
+	c.submit(ctx, jobhost.Spec{ID: "held", Worker: "door", Payload: []byte("GET " + c.door.URL + "/")})
+	var readers sync.WaitGroup
+	reads := make(chan struct{})
+	readers.Go(func() {
+		first := sync.OnceFunc(func() { close(reads) })
+		for range h.api.Events(ctx, jobhost.EventQuery{}) {
+			first()
+		}
+	})
+	readers.Go(func() { _, _ = h.api.Wait(ctx, "held") })
+	until(ctx, c, "a reader", func() bool {
+		c.submit(ctx, jobhost.Spec{Worker: "echo"})
+		select {
+		case <-reads:
+			return true
+		default:
+			return false
+		}
+	})
+	if code := h.process.stop(); code != 0 { // as after the 10 s in which requests may end
+		t.Errorf("it ended with %d:\n%s", code, c.logs())
+	}
+	cancel()
+	readers.Wait()
+	c.door.release()
+}

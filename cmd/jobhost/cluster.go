@@ -151,7 +151,7 @@ func (c *clustered) serve(ctx context.Context) error {
 		root.Go("api", func(context.Context) error {
 			defer leave() // what was passed on has its answer
 			defer cancel()
-			faceErr = api.Serve(serving, handler, own.Stop, c.listener, api.ServeConfig{Logger: c.logger})
+			faceErr = api.Serve(serving, handler, func() { own.Stop(); c.member.Stop() }, c.listener, api.ServeConfig{Logger: c.logger})
 			return nil
 		}),
 	)

@@ -39,10 +39,30 @@ func newRoute(local http.Handler, to *peer) *route {
 	return r
 }
 
+// How long requests that are passed on may go on when this host answers no more: what only reads may be a stream that
+// never ends, and can be asked of another host.
+const (
+	readsEnd  = time.Second
+	writesEnd = 5 * time.Second
+)
+
+// limit is a context that ends when requests of a kind must not go on.
+type limit struct {
+	ctx context.Context //nolint:containedctx // it ends with the host
+	end context.CancelFunc
+}
+
+func newLimit() (l limit) {
+	l.ctx, l.end = context.WithCancel(context.Background())
+	return l
+}
+
 // front is the API of this host: it answers itself or passes on to the leader what clients ask.
 type front struct {
 	member *Member
 	proxy  http.Handler
+	reads  limit // of requests that only read
+	writes limit // of the others
 
 	mu      sync.Mutex    // protects the rest
 	current *route        // nil = there is no leader
@@ -52,7 +72,7 @@ type front struct {
 }
 
 func newFront(m *Member) *front {
-	f := &front{member: m, changed: make(chan struct{})}
+	f := &front{member: m, changed: make(chan struct{}), reads: newLimit(), writes: newLimit()}
 	f.proxy = f.newProxy()
 	return f
 }
@@ -60,6 +80,20 @@ func newFront(m *Member) *front {
 // Handler returns the API of this host. While it leads it answers with what was given to [Member.Serve], and otherwise it
 // passes requests on to the leader. Requests that come while no host leads wait for the next one.
 func (m *Member) Handler() http.Handler { return m.front }
+
+// Stop lets requests end that are passed on, since this host answers no more.
+func (m *Member) Stop() {
+	time.AfterFunc(readsEnd, m.front.reads.end)
+	time.AfterFunc(writesEnd, m.front.writes.end)
+}
+
+// limitOf is what ends a request.
+func (f *front) limitOf(r *http.Request) context.Context {
+	if isSafe(r.Method) {
+		return f.reads.ctx
+	}
+	return f.writes.ctx
+}
 
 // set changes the route; nil = there is no leader. Requests that are under way may go on until another host leads.
 func (f *front) set(r *route) {
@@ -191,12 +225,15 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.serve(to.local)
 			return
 		}
-		c.forward(f.proxy, to)
+		c.forward(f.limitOf(r), f.proxy, to)
 		switch {
 		case c.err == nil:
 			return
 		case !c.mayRepeat(f.member.cfg.Repeatable):
 			fail(w, http.StatusBadGateway, errLost)
+			return
+		case f.limitOf(r).Err() != nil:
+			fail(w, http.StatusServiceUnavailable, errEnds)
 			return
 		}
 		if failed = to; c.sent.Load() {
@@ -228,6 +265,9 @@ var (
 	errNameless = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: time.Second,
 		Message: "this host has not joined its cluster yet", Hint: "the host that had its name before was killed, or lives; the log says so if it does",
+	}
+	errEnds = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: time.Second, Message: "this host ends", Hint: "other hosts of the cluster answer",
 	}
 	errUnreached = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
