@@ -41,7 +41,7 @@ func TestHeartbeatNoticesLostCommits(t *testing.T) {
 		t.Errorf("a commit after it: %v", err)
 	}
 	if len(lost) > 0 {
-		t.Error("it is told twice")
+		t.Error("the observer was notified twice")
 	}
 }
 
