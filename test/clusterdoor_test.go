@@ -17,11 +17,13 @@ type door struct {
 	inside  map[*http.Request]struct{}
 	open    chan struct{} // closed = callers may go; others stay in until they are cancelled
 	overlap int           // how often one came while another was in
+
+	knocks chan struct{} // gets one for each request for /knock, which is never answered
 }
 
 func newDoor(t *testing.T) *door {
 	t.Helper()
-	d := &door{inside: map[*http.Request]struct{}{}, open: make(chan struct{})}
+	d := &door{inside: map[*http.Request]struct{}{}, open: make(chan struct{}), knocks: make(chan struct{}, 100)}
 	d.Server = httptest.NewServer(d)
 	t.Cleanup(func() {
 		d.release()
@@ -37,6 +39,11 @@ const lag = 50 * time.Millisecond
 
 // ServeHTTP implements [http.Handler].
 func (d *door) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/knock" {
+		d.knocks <- struct{}{}
+		<-r.Context().Done()
+		return
+	}
 	d.mu.Lock()
 	if len(d.inside) > 0 {
 		d.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/scope"
-	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
+	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/version"
 	"github.com/jobhost/jobhost/runtime"
 	"github.com/jobhost/jobhost/state/payload"
@@ -34,6 +34,7 @@ type clustered struct {
 	manifest *manifest.Manifest
 	metrics  *metrics.Metrics
 	logger   *slog.Logger
+	orders   *orders
 	beside   map[string]service // run while it leads
 	db       *pgdb.DB
 	member   *cluster.Member
@@ -41,8 +42,10 @@ type clustered struct {
 	listener net.Listener
 	payloads *payload.Set // nil = all is in the database
 	engine   runtime.Engine
-	leads    atomic.Pointer[host.Host] // nil = it stands by
-	idle     chan struct{}             // says that it stands by; holds one, more would say nothing new
+	checked  atomic.Pointer[manifest.Manifest] // the last one without faults; nil = that of the start
+	leads    atomic.Pointer[host.Host]         // nil = it stands by
+	ending   atomic.Bool                       // it was told to stop
+	idle     chan struct{}                     // says that it stands by; holds one, more would say nothing new
 }
 
 // runCluster runs a host that shares its store with others, until ctx ends.
@@ -78,9 +81,13 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.engine.Close(context.WithoutCancel(ctx))) }()
 	c.idle = make(chan struct{}, 1)
+	place, err := sqlitedb.Place(m.Host.Data) // which the engine has made
+	if err != nil {
+		return err
+	}
 	c.member, err = cluster.New(ctx, cluster.Config{
 		DB: c.db, Name: m.Cluster.Name, Listen: m.Cluster.Listen, Advertise: m.Cluster.Advertise, StandBy: !m.Cluster.Lead,
-		Version: version.Get().Version, Load: c.load, Lead: c.lead, Repeatable: api.Repeatable,
+		Folder: m.Host.Data, Place: place, Version: version.Get().Version, Load: c.load, Lead: c.lead, Repeatable: api.Repeatable,
 		Observer: cluster.Observer{TookOver: counts.TookOver, Following: c.following}, Logger: c.logger,
 	})
 	if err != nil {
@@ -103,6 +110,9 @@ func (c *clustered) serve(ctx context.Context) error {
 	}
 	shared := c.member.Handler()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.ending.Load() {
+			w.Header().Set("Connection", "close") // the next request goes to another host
+		}
 		if api.Own(r) {
 			own.ServeHTTP(w, r)
 			return
@@ -113,17 +123,35 @@ func (c *clustered) serve(ctx context.Context) error {
 	root := scope.New(context.WithoutCancel(ctx), "jobhost")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	serving, refuse := context.WithCancel(context.WithoutCancel(ctx))
+	defer refuse()
+	joined, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
 	var memberErr, faceErr error
 	err = errors.Join(
 		root.Go("cluster", func(context.Context) error {
+			defer refuse()
 			defer cancel()
-			memberErr = c.member.Run(ctx)
+			memberErr = c.member.Run(joined)
 			return nil
 		}),
 		root.Go("warm", func(context.Context) error { c.warm(ctx); return nil }),
+		root.Go("orders", func(context.Context) error {
+			c.orders.obey(ctx, func() { c.reload(ctx) }, func() { c.tell(ctx) })
+			return nil
+		}),
+		root.Go("end", func(context.Context) error {
+			<-ctx.Done()
+			if !c.retire(joined) {
+				leave()
+			}
+			refuse()
+			return nil
+		}),
 		root.Go("api", func(context.Context) error {
+			defer leave() // what was passed on has its answer
 			defer cancel()
-			faceErr = api.Serve(ctx, handler, own.Stop, c.listener, api.ServeConfig{Logger: c.logger})
+			faceErr = api.Serve(serving, handler, func() { own.Stop(); c.member.Stop() }, c.listener, api.ServeConfig{Logger: c.logger})
 			return nil
 		}),
 	)
@@ -131,42 +159,15 @@ func (c *clustered) serve(ctx context.Context) error {
 	return errors.Join(err, memberErr, faceErr, report.Err())
 }
 
-func (c *clustered) following(string) {
-	select {
-	case c.idle <- struct{}{}:
-	default: // it is going to
-	}
-}
+// retireTime is how long a host that ends waits for the next leader, to which it passes on what clients ask meanwhile.
+const retireTime = 5 * time.Second
 
-// warm compiles the plugins when this host stands by, so that it needn't when it is to lead.
-func (c *clustered) warm(ctx context.Context) {
-	for {
-		select {
-		case <-c.idle:
-		case <-ctx.Done():
-			return
-		}
-		cfg, err := host.FromManifest(c.current())
-		if err != nil {
-			c.logger.Warn("read the plugins; this host could not lead now", logkey.Error, err)
-			continue
-		}
-		for i := range cfg.Workers {
-			if w := &cfg.Workers[i]; c.leads.Load() == nil && ctx.Err() == nil {
-				c.compile(ctx, w)
-			}
-		}
-	}
-}
-
-func (c *clustered) compile(ctx context.Context, w *host.Worker) {
-	plugin, err := c.engine.Load(ctx, w.Source())
-	if err == nil {
-		err = plugin.Close(context.WithoutCancel(ctx))
-	}
-	if err != nil && ctx.Err() == nil {
-		c.logger.Warn("load a worker; this host could not lead now", logkey.Worker, w.Name, logkey.Error, err)
-	}
+// retire hands over what this host does, and reports whether another host goes on with it.
+func (c *clustered) retire(ctx context.Context) bool {
+	c.ending.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, retireTime)
+	defer cancel()
+	return c.member.Retire(ctx)
 }
 
 func (c *clustered) apiConfig(server func() (jobhost.Server, error)) api.Config {
@@ -194,11 +195,16 @@ func (c *clustered) apiConfig(server func() (jobhost.Server, error)) api.Config 
 
 // ready returns nil while jobs are taken, by this host or by the one that leads.
 func (c *clustered) ready() error {
+	if c.ending.Load() {
+		return errEnding
+	}
 	if h := c.leads.Load(); h != nil {
 		return h.Admits()
 	}
 	return c.member.Ready()
 }
+
+var errEnding = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stops", Hint: "other hosts of the cluster answer"}
 
 // load tells how many tasks this host can run and runs.
 func (c *clustered) load() (slots, busy int) {
@@ -210,8 +216,7 @@ func (c *clustered) load() (slots, busy int) {
 
 // lead is one life of the host, in a term in which it leads.
 func (c *clustered) lead(ctx context.Context, term *pgdb.Term) (err error) {
-	m := c.current()
-	cfg, err := host.FromManifest(m)
+	m, cfg, err := c.current()
 	if err != nil {
 		return err
 	}
@@ -273,20 +278,6 @@ func (c *clustered) live(ctx context.Context, term *pgdb.Term, h *host.Host, fac
 	}
 	report, _ := root.Join(context.Background()) // without an end it waits to the end
 	return errors.Join(err, hostErr, report.Err())
-}
-
-// current returns the manifest as it is now, so that a host which begins to lead runs what the leader before it was made
-// to run by a reload. One with faults must not keep it from leading.
-func (c *clustered) current() *manifest.Manifest {
-	m, err := c.manifest.Again(c.env.manifestPath())
-	if err != nil {
-		c.logger.Warn("the manifest has faults; the host goes on with what it said before", logkey.Error, err)
-		return c.manifest
-	}
-	for _, name := range c.manifest.Changed(m) {
-		c.logger.Warn("the setting takes effect when the host is started anew", logkey.Setting, name)
-	}
-	return m
 }
 
 // listens returns where this host listens, which no worker may reach.

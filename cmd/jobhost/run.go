@@ -42,7 +42,8 @@ counting as an attempt. A second signal stops it at once. Everything acknowledge
 is there at the next start, also after a crash.
 
 SIGHUP reloads the manifest and the plugins, as jobhost worker reload does; errors
-are logged, and then nothing changes. SIGUSR1 logs the status of the workers.`,
+are logged, and then nothing changes. A host that stands by checks them, and runs
+them when it leads. SIGUSR1 logs the status of the workers.`,
 		Example: "  jobhost run -f manifest.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -90,8 +91,8 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	}
 	ctx, stop := untilSignal(ctx, logger, ends...)
 	defer stop()
-	orders, forget := handleSignals(logger, !options.hangupStops)
-	defer forget()
+	orders := takeOrders(logger, !options.hangupStops)
+	defer orders.forget()
 
 	tellTrust(logger, m)
 	counts := metrics.New()
@@ -100,11 +101,12 @@ func runHost(ctx context.Context, e *env, m *manifest.Manifest, options runOptio
 	if relaxed {
 		logger.Warn("durability is relaxed: what is acknowledged can be lost when the machine stops")
 	}
-	beside := map[string]service{"orders": orders}
+	beside := map[string]service{}
 	maps.Copy(beside, options.services)
 	if m.Host.Store.Driver == manifest.Postgres {
-		return runCluster(ctx, &clustered{env: e, manifest: m, metrics: counts, logger: logger, beside: beside}, options.spare)
+		return runCluster(ctx, &clustered{env: e, manifest: m, metrics: counts, logger: logger, orders: orders, beside: beside}, options.spare)
 	}
+	beside["orders"] = orders.serve
 	return runAlone(ctx, &server{env: e, manifest: m, metrics: counts, logger: logger, spare: options.spare, beside: beside})
 }
 

@@ -42,31 +42,45 @@ func untilSignal(ctx context.Context, logger *slog.Logger, ends ...os.Signal) (c
 	}
 }
 
-// handleSignals returns a service that reloads the host at each SIGHUP, if that is
-// what it means, and logs how it stands at each SIGUSR1. Signals count from now on: unheeded, either
-// would end the process. Those that come while one is dealt with are one more.
-func handleSignals(logger *slog.Logger, hangup bool) (orders service, forget func()) {
-	reload, tell := make(chan os.Signal, 1), make(chan os.Signal, 1)
+// orders are signals that a host takes while it runs: SIGHUP, if that is what it means, and SIGUSR1. They count from now
+// on: unheeded, either would end the process. Those that come while one is dealt with are one more.
+type orders struct {
+	reload, tell chan os.Signal
+	logger       *slog.Logger
+}
+
+func takeOrders(logger *slog.Logger, hangup bool) *orders {
+	o := &orders{reload: make(chan os.Signal, 1), tell: make(chan os.Signal, 1), logger: logger}
 	if hangup {
-		signal.Notify(reload, syscall.SIGHUP)
+		signal.Notify(o.reload, syscall.SIGHUP)
 	}
-	signal.Notify(tell, syscall.SIGUSR1)
-	orders = func(ctx context.Context, h *readyHost) error {
-		for {
-			select {
-			case <-reload:
-				reloadHost(ctx, h, logger)
-			case <-tell:
-				logStatus(ctx, h, logger)
-			case <-ctx.Done():
-				return nil
-			}
+	signal.Notify(o.tell, syscall.SIGUSR1)
+	return o
+}
+
+func (o *orders) forget() {
+	signal.Stop(o.reload)
+	signal.Stop(o.tell)
+}
+
+// obey calls one of the functions for each order until ctx ends.
+func (o *orders) obey(ctx context.Context, reload, tell func()) {
+	for {
+		select {
+		case <-o.reload:
+			reload()
+		case <-o.tell:
+			tell()
+		case <-ctx.Done():
+			return
 		}
 	}
-	return orders, func() {
-		signal.Stop(reload)
-		signal.Stop(tell)
-	}
+}
+
+// serve is a service that reloads the host, and logs how it stands.
+func (o *orders) serve(ctx context.Context, h *readyHost) error {
+	o.obey(ctx, func() { reloadHost(ctx, h, o.logger) }, func() { logStatus(ctx, h, o.logger) })
+	return nil
 }
 
 // reloadHost loads the manifest anew and logs what came of it: one line for
@@ -77,15 +91,19 @@ func reloadHost(ctx context.Context, h *readyHost, logger *slog.Logger) {
 		return // the host stops, which is no fault of the manifest
 	}
 	for _, fault := range split(err) {
-		attrs := []any{logkey.Error, fault}
-		if hint := jobhost.HintOf(fault); hint != "" {
-			attrs = append(attrs, logkey.Hint, hint)
-		}
-		logger.Error("reload refused; what ran runs on", attrs...)
+		logger.Error("reload refused; what ran runs on", faultAttrs(fault)...)
 	}
 	if err == nil {
 		logReload(report, logger)
 	}
+}
+
+func faultAttrs(fault error) []any {
+	attrs := []any{logkey.Error, fault}
+	if hint := jobhost.HintOf(fault); hint != "" {
+		attrs = append(attrs, logkey.Hint, hint)
+	}
+	return attrs
 }
 
 func logReload(report jobhost.Reload, logger *slog.Logger) {

@@ -14,10 +14,12 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
@@ -32,6 +34,9 @@ type Config struct {
 	Listen string
 	// Advertise is where they find it, if that is not where it listens.
 	Advertise string
+	// Folder is the host's own, which no other process that lives has; empty = it has none. With it a host that is
+	// started again need not wait for its name. Place is where the folder is, as the disk and this run of the machine say.
+	Folder, Place string
 	// StandBy keeps this host from ever leading.
 	StandBy bool
 	// Version is that of the program.
@@ -78,17 +83,20 @@ type Member struct {
 	front    *front
 	listener net.Listener
 	peers    *http.Server
-	address  string // where others find this host
+	address  string      // where others find this host
+	folder   *folder     // nil = it has none
+	joined   atomic.Bool // it has its name
 
 	look chan struct{} // says that the loop has something to look at; holds one, more would say nothing new
 
-	mu     sync.Mutex    // protects the rest
-	hosts  []pgdb.Host   // at the last heartbeat
-	lost   bool          // heartbeats fail
-	term   *pgdb.Term    // in which this host leads; nil = it doesn't
-	ended  chan struct{} // closed when the term has ended
-	open   bool          // the term is not about to end
-	served func()        // called when the host first answers in its term; nil = it has
+	mu      sync.Mutex    // protects the rest
+	hosts   []pgdb.Host   // at the last heartbeat
+	lost    bool          // heartbeats fail
+	term    *pgdb.Term    // in which this host leads; nil = it doesn't
+	ended   chan struct{} // closed when the term has ended
+	open    bool          // the term is not about to end
+	retired bool          // this host leads no more
+	served  func()        // called when the host first answers in its term; nil = it has
 }
 
 // New returns a member, which listens from then on. [Member.Run] runs it.
@@ -106,8 +114,16 @@ func New(ctx context.Context, cfg Config) (_ *Member, err error) {
 	}
 	m.keys.ask = cfg.DB.Hosts
 	m.front = newFront(m)
+	if cfg.Folder != "" {
+		if m.folder, err = openFolder(cfg.Folder, cfg.Place, m.identity.public); err != nil {
+			return nil, err
+		}
+		if m.folder == nil {
+			m.log.Warn("the folder is that of another host, which lives: this one has to wait for its name if it is killed", logkey.Path, cfg.Folder)
+		}
+	}
 	if err := m.listen(ctx); err != nil {
-		return nil, err
+		return nil, errors.Join(err, m.folder.close())
 	}
 	m.peers = m.newPeerServer()
 	cfg.DB.SetAddress(m.address)
@@ -148,7 +164,7 @@ func (m *Member) listen(ctx context.Context) error {
 func (m *Member) Address() string { return m.address }
 
 // Close closes what New has opened, if Run is not called.
-func (m *Member) Close() error { return m.listener.Close() }
+func (m *Member) Close() error { return errors.Join(m.listener.Close(), m.folder.close()) }
 
 var errEnded = errors.New("the host leaves the cluster")
 
@@ -167,9 +183,10 @@ func (m *Member) Run(ctx context.Context) error {
 		err = m.terms(ctx)
 	}
 	root.Cancel(errEnded)
-	m.front.set(nil)
+	m.front.end()
 	m.leave(context.WithoutCancel(ctx))
 	shutdown(m.peers)
+	err = errors.Join(err, m.folder.close())
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil
 	}

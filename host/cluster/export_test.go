@@ -2,4 +2,21 @@ package cluster
 
 // Kill lets a member vanish as a process does that is killed: nothing listens at its address any more, and its
 // connections are closed. The test cuts those to the database.
-func (m *Member) Kill() { _ = m.peers.Close() }
+func (m *Member) Kill() {
+	_ = m.peers.Close()
+	m.FreeFolder()
+}
+
+// FreeFolder gives the folder of a member back, as the end of its process does.
+func (m *Member) FreeFolder() {
+	_ = m.folder.close()
+	m.folder = nil
+}
+
+// KnowsDrained reports whether a member knows that a host was drained.
+func (m *Member) KnowsDrained(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := find(m.hosts, name)
+	return h != nil && h.Drained
+}

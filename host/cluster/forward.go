@@ -89,13 +89,14 @@ func (c *call) serve(handler http.Handler) {
 	handler.ServeHTTP(c.w, c.again(c.r.Context()))
 }
 
-// forward passes the request on. Unless err is set it was answered.
-func (c *call) forward(proxy http.Handler, to *route) {
+// forward passes the request on until limit ends. Unless err is set it was answered.
+func (c *call) forward(limit context.Context, proxy http.Handler, to *route) {
 	c.to, c.err = to, nil
 	c.sent.Store(false)
 	ctx, cancel := context.WithCancel(c.r.Context())
 	defer cancel()
 	defer context.AfterFunc(to.ctx, cancel)()
+	defer context.AfterFunc(limit, cancel)()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }})
 	r := c.again(context.WithValue(ctx, callKey{}, c))
 	defer func() {
@@ -118,11 +119,14 @@ func (c *call) mayRepeat(repeatable func(*http.Request, []byte) bool) bool {
 	if !c.sent.Load() || errors.Is(c.err, errAstray) {
 		return true
 	}
-	switch c.r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	if isSafe(c.r.Method) {
 		return true
 	}
 	return c.held != nil && repeatable != nil && repeatable(c.r, c.held)
+}
+
+func isSafe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 // callKey is that of a call in the context of its attempts.

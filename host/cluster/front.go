@@ -18,6 +18,8 @@ const (
 	// grace is how long requests to a former leader may go on when another one leads: one that has given up its term
 	// has answered them, and one that hangs never will.
 	grace = time.Second
+	// namePatience is how long a request waits for a host that does not have its name yet: others can't know that host.
+	namePatience = time.Second
 	// retryGap is how soon a request is sent again to a leader that could not be reached.
 	retryGap = 100 * time.Millisecond
 )
@@ -37,19 +39,40 @@ func newRoute(local http.Handler, to *peer) *route {
 	return r
 }
 
+// How long requests that are passed on may go on when this host answers no more: what only reads may be a stream that
+// never ends, and can be asked of another host.
+const (
+	readsEnd  = time.Second
+	writesEnd = 5 * time.Second
+)
+
+// limit is a context that ends when requests of a kind must not go on.
+type limit struct {
+	ctx context.Context //nolint:containedctx // it ends with the host
+	end context.CancelFunc
+}
+
+func newLimit() (l limit) {
+	l.ctx, l.end = context.WithCancel(context.Background())
+	return l
+}
+
 // front is the API of this host: it answers itself or passes on to the leader what clients ask.
 type front struct {
 	member *Member
 	proxy  http.Handler
+	reads  limit // of requests that only read
+	writes limit // of the others
 
 	mu      sync.Mutex    // protects the rest
 	current *route        // nil = there is no leader
 	last    *route        // the current one, or that before it
 	changed chan struct{} // closed when the route changes
+	over    bool          // there will be no route any more
 }
 
 func newFront(m *Member) *front {
-	f := &front{member: m, changed: make(chan struct{})}
+	f := &front{member: m, changed: make(chan struct{}), reads: newLimit(), writes: newLimit()}
 	f.proxy = f.newProxy()
 	return f
 }
@@ -58,11 +81,25 @@ func newFront(m *Member) *front {
 // passes requests on to the leader. Requests that come while no host leads wait for the next one.
 func (m *Member) Handler() http.Handler { return m.front }
 
+// Stop lets requests end that are passed on, since this host answers no more.
+func (m *Member) Stop() {
+	time.AfterFunc(readsEnd, m.front.reads.end)
+	time.AfterFunc(writesEnd, m.front.writes.end)
+}
+
+// limitOf is what ends a request.
+func (f *front) limitOf(r *http.Request) context.Context {
+	if isSafe(r.Method) {
+		return f.reads.ctx
+	}
+	return f.writes.ctx
+}
+
 // set changes the route; nil = there is no leader. Requests that are under way may go on until another host leads.
 func (f *front) set(r *route) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.current == r {
+	if f.current == r || f.over {
 		return
 	}
 	if r != nil && f.last != r {
@@ -76,9 +113,28 @@ func (f *front) set(r *route) {
 	f.changed = make(chan struct{})
 }
 
+// end answers what waits for a leader, and comes from now on: there will be none that this host knows.
+func (f *front) end() {
+	f.set(nil)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.over {
+		f.over = true
+		close(f.changed) // and so it stays
+	}
+}
+
+func (f *front) ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
 // Ready returns nil while requests can be answered: this host leads, or reaches the one that does.
 func (m *Member) Ready() error {
 	switch r, _ := m.front.now(); {
+	case r == nil && !m.joined.Load():
+		return errNameless
 	case r == nil:
 		return errNoLeader
 	case r.peer != nil && !r.peer.reached.Load():
@@ -102,7 +158,7 @@ func (f *front) await(ctx context.Context, failed *route) *route {
 		defer timer.Stop()
 		again = timer.C
 	}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !f.ended() {
 		r, changed := f.now()
 		if r != nil && r != failed {
 			return r
@@ -123,6 +179,9 @@ func (f *front) awaitLocal(ctx context.Context, ended <-chan struct{}) *route {
 		r, changed := f.now()
 		if r != nil && r.local != nil {
 			return r
+		}
+		if f.ended() {
+			return nil
 		}
 		select {
 		case <-changed:
@@ -147,7 +206,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var failed *route
-	until := time.Now().Add(f.member.cfg.Patience)
+	until := time.Now().Add(f.patience())
 	for {
 		to := f.find(r.Context(), failed, until)
 		switch {
@@ -156,6 +215,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case to == nil && failed != nil:
 			fail(w, http.StatusServiceUnavailable, errUnreached)
 			return
+		case to == nil && !f.member.joined.Load():
+			fail(w, http.StatusServiceUnavailable, errNameless)
+			return
 		case to == nil:
 			fail(w, http.StatusServiceUnavailable, errNoLeader)
 			return
@@ -163,18 +225,29 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.serve(to.local)
 			return
 		}
-		c.forward(f.proxy, to)
+		c.forward(f.limitOf(r), f.proxy, to)
 		switch {
 		case c.err == nil:
 			return
 		case !c.mayRepeat(f.member.cfg.Repeatable):
 			fail(w, http.StatusBadGateway, errLost)
 			return
+		case f.limitOf(r).Err() != nil:
+			fail(w, http.StatusServiceUnavailable, errEnds)
+			return
 		}
 		if failed = to; c.sent.Load() {
 			until = time.Now().Add(f.member.cfg.Patience)
 		}
 	}
+}
+
+// patience is how long a request waits for a leader.
+func (f *front) patience() time.Duration {
+	if !f.member.joined.Load() {
+		return min(namePatience, f.member.cfg.Patience)
+	}
+	return f.member.cfg.Patience
 }
 
 // find waits for a route.
@@ -188,6 +261,13 @@ var (
 	errNoLeader = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: 2 * time.Second,
 		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls says which hosts there are",
+	}
+	errNameless = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: time.Second,
+		Message: "this host has not joined its cluster yet", Hint: "the host that had its name before was killed, or lives; the log says so if it does",
+	}
+	errEnds = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: time.Second, Message: "this host ends", Hint: "other hosts of the cluster answer",
 	}
 	errUnreached = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,

@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
@@ -70,6 +72,7 @@ func (m *Member) Drain(ctx context.Context, name string) error {
 		}
 	}
 	found, err := m.cfg.DB.Drain(ctx, name)
+	m.tellLeader(ctx)
 	return met(found, err, name)
 }
 
@@ -90,7 +93,36 @@ func (m *Member) AskToLead(ctx context.Context, name string) error {
 		return &jobhost.Error{Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("%q was not heard of for %v", name, h.Seen.Round(1e9))}
 	}
 	found, err := m.cfg.DB.Want(ctx, name)
+	m.tellLeader(ctx)
 	return met(found, err, name)
+}
+
+// tellTime is how long the leader has to look.
+const tellTime = 500 * time.Millisecond
+
+// tellLeader makes the leader look at what was asked of hosts. One that can't be reached looks by itself within a second.
+func (m *Member) tellLeader(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	r, _ := m.front.now()
+	if r == nil || r.peer == nil {
+		m.lookNow(ctx)
+		return
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.peer.address+lookPath, http.NoBody)
+	if err != nil {
+		return
+	}
+	if resp, err := r.peer.transport.RoundTrip(request); err == nil {
+		_ = resp.Body.Close()
+	}
+}
+
+// lookNow looks which hosts there are and what was asked of them.
+func (m *Member) lookNow(ctx context.Context) {
+	if _, err := m.renew(ctx); err != nil && ctx.Err() == nil {
+		m.log.Warn("look which hosts there are", logkey.Error, err)
+	}
 }
 
 func met(found bool, err error, name string) error {

@@ -22,7 +22,7 @@ const (
 
 // row is that of this host.
 func (m *Member) row() pgdb.Host {
-	h := pgdb.Host{Name: m.cfg.Name, Address: m.address, Key: m.identity.public, Version: m.cfg.Version, MayLead: !m.cfg.StandBy}
+	h := pgdb.Host{Name: m.cfg.Name, Address: m.address, Key: m.identity.public, Version: m.cfg.Version, MayLead: !m.cfg.StandBy && !m.isRetired(), Former: m.folder.formerOf()}
 	if m.cfg.Load != nil {
 		h.Slots, h.Busy = m.cfg.Load()
 	}
@@ -36,6 +36,7 @@ func (m *Member) join(ctx context.Context) error {
 	for {
 		mine, err := m.renew(ctx)
 		if mine {
+			m.joined.Store(true)
 			return nil
 		}
 		if sleep(ctx, nameRetry) {
@@ -147,6 +148,9 @@ func wanted(hosts []pgdb.Host) string {
 func (m *Member) stepDown() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.retired {
+		return "it is to end"
+	}
 	if name := wanted(m.hosts); name != "" && name != m.cfg.Name {
 		return name + " was asked to lead"
 	}
@@ -157,11 +161,17 @@ func (m *Member) stepDown() string {
 	return ""
 }
 
+func (m *Member) isRetired() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.retired
+}
+
 // mayLead reports whether this host may lead next: not while another one was asked to, and not after a drain, unless no
 // other host could.
 func (m *Member) mayLead(hosts []pgdb.Host) bool {
 	own := find(hosts, m.cfg.Name)
-	if m.cfg.StandBy || own != nil && own.Drained && m.successor(hosts) != "" {
+	if m.cfg.StandBy || m.isRetired() || own != nil && own.Drained && m.successor(hosts) != "" {
 		return false
 	}
 	name := wanted(hosts)

@@ -29,6 +29,8 @@ const (
 	// watchPath is answered when the term of the leader ends. It is none that clients can reach: what they send
 	// carries clientHeader.
 	watchPath = "/cluster/watch"
+	// lookPath makes the leader look at once at what was asked of hosts, instead of at its next heartbeat.
+	lookPath = "/cluster/look"
 	// clientHeader is the address of the client that a request comes from.
 	clientHeader = "Jobhost-Client"
 	// astrayHeader says that a request was not carried out, since this host does not lead.
@@ -103,6 +105,8 @@ func (m *Member) servePeer(w http.ResponseWriter, r *http.Request) {
 		m.serveClientOfPeer(w, r)
 	case r.URL.Path == watchPath:
 		m.serveWatch(w, r)
+	case r.URL.Path == lookPath:
+		m.lookNow(r.Context())
 	default:
 		http.NotFound(w, r)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// claimPage is how many tasks one read claims at most.
-const claimPage = 16_384
+// claimPage is how many tasks one read claims at most: some megabytes. A host that begins to lead waits for each page.
+const claimPage = 65_536
 
 // claims say how much of its worker's backlog a lane has claimed.
 type claims struct {
@@ -55,6 +55,7 @@ func (l *lane) addClaimedLocked(c *record.Claimed) {
 		Level:   int8(c.Level),
 		Tried:   c.Attempt > 0,
 	}
+	l.q.suspects.claimed(e)
 	if x := (order.Traits{Group: c.Group, Deadline: c.Deadline}); !l.leaseCrashedLocked(e, x) {
 		l.order.Push(e, x)
 	}

@@ -15,7 +15,7 @@ import (
 type Crashed struct {
 	Key   record.Key // of its task
 	Token int64
-	Job   string
+	Job   string // empty = that of the task, whose key no other one can have had
 	Began time.Time
 	// Failure is its record, but for the task and the times; it is retryable.
 	Failure jobhost.Failure
@@ -45,7 +45,7 @@ func (l *lane) leaseCrashedLocked(e order.Entry, x order.Traits) bool {
 	if at == nil || at.Token != int64(e.Token) {
 		return false
 	}
-	lease := &Lease{lane: l, entry: e, unread: x}
+	lease := &Lease{lane: l, entry: e, unread: x, doubted: l.q.suspects != nil}
 	l.running[e.Key] = lease
 	c.leases = append(c.leases, lease)
 	return true
@@ -90,7 +90,7 @@ func (q *Queue) settleCrashed(ctx context.Context, leases []*Lease, attempts map
 	ends := make(chan error, len(leases))
 	for _, lease := range leases {
 		at, body := attempts[lease.entry.Key], open[lease.entry.Key]
-		if body == nil || body.Job.ID != at.Job {
+		if body == nil || at.Job != "" && body.Job.ID != at.Job {
 			lease.lane.unlease(lease)
 			continue
 		}

@@ -52,6 +52,7 @@ func (q *Queue) decide(lease *Lease, report Report) (*record.Settle, jobhost.Sta
 		Number:     lease.Number(),
 		Attempt:    lease.Attempt,
 		Patient:    true,
+		Suspect:    lease.doubted,
 		StartedAt:  record.MillisOf(lease.TakenAt),
 		EndedAt:    record.MillisOf(now),
 		Log:        report.Log,
@@ -90,7 +91,7 @@ func (q *Queue) failure(lease *Lease, op *record.Settle, outcome *jobhost.Outcom
 	f.Task, f.Attempt = lease.Index, op.Attempt
 	f.StartedAt, f.EndedAt = lease.TakenAt.UTC(), now.UTC()
 	op.Failure = f
-	op.Suspect = lease.crashed
+	op.Suspect = op.Suspect || lease.crashed
 	if !f.Retryable || op.Attempt >= lease.Job.MaxAttempts {
 		lease.lane.makeDead(op, lease.Job, now)
 		return op, jobhost.Dead

@@ -113,6 +113,7 @@ type Queue struct {
 	objects  objects
 	events   publisher
 	crashed  crashed // until they are settled
+	suspects *suspects
 
 	past     past
 	noted    atomic.Bool                   // where the rates stand
@@ -148,6 +149,7 @@ func New(ctx context.Context, store record.Store, cfg Config) (*Queue, error) {
 	q.breakers.q = q
 	q.objects = objects{cfg.Objects, cfg.Threshold}
 	q.events = publisher{&q.cfg, q.clock}
+	q.suspects = newSuspects(q)
 	if err := q.compareClock(ctx); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
@@ -165,6 +167,7 @@ func New(ctx context.Context, store record.Store, cfg Config) (*Queue, error) {
 		q.Stop()
 		return nil, err
 	}
+	q.suspects.begin()
 	return q, nil
 }
 
@@ -211,6 +214,7 @@ func (q *Queue) Stop() {
 		return
 	}
 	close(q.closing)
+	q.suspects.stop()
 	for _, l := range q.lanes.all() {
 		l.stop()
 	}
@@ -222,6 +226,7 @@ func (q *Queue) Stop() {
 func (q *Queue) Close(ctx context.Context) error {
 	q.Stop()
 	q.noteRates(ctx)
+	q.suspects.close(ctx)
 	if _, err := op.Perform(ctx, q.inflight.Wait()); err != nil {
 		return fmt.Errorf("close queue: commits are still under way: %w", err)
 	}

@@ -49,6 +49,7 @@ func (q *Queue) recall(ctx context.Context) error {
 			ops = append(ops, &record.Note{Name: noteRate + worker, Text: rateUnknown})
 		}
 	}
+	ops = append(ops, q.suspects.recall(notes[noteRunning])...)
 	if len(ops) == 0 {
 		return nil
 	}

@@ -148,6 +148,7 @@ func (l *lane) putBack(lease *Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leaveGroupLocked(lease)
+	l.q.suspects.leave(lease)
 	if l.running[lease.entry.Key] != lease {
 		lease.noted.End()
 		l.pumpLocked()

@@ -20,6 +20,7 @@ type sharedStore struct {
 	record.Store
 	ahead   atomic.Int64 // of the store's clock, against the host's
 	holding atomic.Bool
+	commits atomic.Int64
 
 	losing atomic.Bool // the next commit goes in and gets lost, and the term with it
 	failed chan struct{}
@@ -51,6 +52,7 @@ func (s *sharedStore) Err() error {
 }
 
 func (s *sharedStore) Commit(ops []record.Op, done func([]record.OpResult, error)) {
+	s.commits.Add(1)
 	switch {
 	case s.Err() != nil:
 		go done(nil, s.Err())

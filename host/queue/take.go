@@ -47,6 +47,7 @@ type Lease struct {
 	jobPassage    passage // of the job's
 	metJobBreaker bool    // it has met the job's, if there is one
 	crashed       bool    // its attempt was under way when the last host died
+	doubted       bool    // it is of a suspect: see [suspects]
 	kept          bool    // the attempt has ended, and its result waits for a store; the lane's lock protects it
 	refusedBy     string  // the breaker that lets it pass in order to fail
 
@@ -122,7 +123,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			lease.place.leave()
 			continue
 		}
-		if body != nil && s.lane.q.storeHolds() != notHeld { // since the task was handed out
+		if body != nil && (!s.lane.q.suspects.admit(ctx, lease, body) || s.lane.q.storeHolds() != notHeld) { // since the task was handed out
 			s.unhand(lease)
 			s.lane.q.breakers.judge(lease, breaker.None)
 			lease.place.leave()
@@ -141,6 +142,9 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 		// Without an error the task was cancelled. The cancel takes the lease
 		// out of the lane, which may be still to come.
 		again := err != nil && s.lane.putBack(lease)
+		if err == nil {
+			s.lane.q.suspects.settled(lease)
+		}
 		s.lane.leaveGroup(lease)
 		lease.place.leave()
 		if !again {
@@ -247,6 +251,7 @@ func (l *Lease) Note(noted *journal.Entry) { l.noted = noted }
 // finish forgets a lease.
 func (l *lane) finish(lease *Lease) {
 	lease.noted.End()
+	l.q.suspects.settled(lease)
 	l.mu.Lock()
 	if l.running[lease.entry.Key] == lease {
 		delete(l.running, lease.entry.Key)

@@ -25,6 +25,9 @@ func (q *Queue) Why(ctx context.Context, id string) (jobhost.Why, error) {
 			break
 		}
 	}
+	if why.suspect() {
+		return why.Why, nil
+	}
 	switch job.State {
 	case jobhost.Scheduled:
 		why.Code, why.Until = "scheduled", &task.ReadyAt
@@ -99,6 +102,22 @@ func (x *explanation) held() {
 	}
 }
 
+// suspect explains that a job waits for others that may end hosts, if it does.
+func (x *explanation) suspect() bool {
+	for i := range x.stored.Tasks {
+		task := &x.stored.Tasks[i]
+		deaths, most := x.q.suspects.holds(task.Key, task.Token)
+		if deaths == 0 {
+			continue
+		}
+		x.Code = "suspect"
+		x.Reason = fmt.Sprintf("attempts of it were under way when hosts that led died, %d times, and others too: of such tasks %d may run at one time", deaths, most)
+		x.Ends = "the end of those that run"
+		return true
+	}
+	return false
+}
+
 // group explains what holds the tasks of a job's group.
 func (x *explanation) group(l *lane) {
 	if l.jobBreakers.holds(x.stored.Group()) {
@@ -134,7 +153,11 @@ func (x *explanation) breaker(shared *sharedBreaker, reset string) {
 func (x *explanation) parked() {
 	x.Code = "no_worker"
 	x.Reason = fmt.Sprintf("no worker %q is loaded", x.job.Worker)
-	x.Ends = "the worker's return: put it into the manifest, then jobhost worker reload " + x.job.Worker
+	where := "the manifest"
+	if x.q.leased != nil {
+		where += " of the host that leads"
+	}
+	x.Ends = "the worker's return: put it into " + where + ", then jobhost worker reload " + x.job.Worker
 }
 
 // ready explains what a ready job waits for.
@@ -148,6 +171,9 @@ func (x *explanation) ready() {
 	case x.q.closed.Load():
 		x.Code, x.Reason = "stopping", "the host is stopping"
 		x.Ends = "the next start of the host"
+		if x.q.leased != nil {
+			x.Ends = "the host that leads next"
+		}
 	case stats.Idle > 0 && memory:
 		x.Code = "max_memory"
 		x.Reason = fmt.Sprintf("a task of worker %s may take %s of memory, and running tasks have too much of the host's max_memory of %s",

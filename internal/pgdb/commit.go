@@ -42,6 +42,7 @@ func (w *Writer) commit(g *group) error {
 
 // committed ends a commit that is durable.
 func (w *Writer) committed() {
+	w.term.acknowledged.Store(w.n)
 	for _, m := range w.tx.members {
 		m.AfterCommit()
 	}
@@ -250,22 +251,25 @@ func (w *Writer) lacksCommits(last *int64) bool {
 	if w.n == 0 || last != nil && *last >= w.n {
 		return false
 	}
-	t := w.term
-	t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a standby without synchronous replication take over?",
-		"acknowledged", w.n, "found", last)
-	t.db.lost(w.n, last)
-	t.over(fmt.Sprintf("the database has lost acknowledged commits before number %d", w.n+1))
+	w.term.lacks(w.n, last)
 	return true
 }
 
-// lost notifies the observer of commits that the database had acknowledged up to one, and of which it has the last.
-func (db *DB) lost(acknowledged int64, last *int64) {
-	if last != nil {
-		acknowledged -= *last
-	}
-	if f := db.cfg.Observer.Lost; f != nil {
-		f(acknowledged)
-	}
+// lacks ends a term of which the database had acknowledged commits up to a number, and has none after the last; nil = it
+// has none at all.
+func (t *Term) lacks(acknowledged int64, last *int64) {
+	t.lost.Do(func() {
+		lost := acknowledged
+		if last != nil {
+			lost -= *last
+		}
+		t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a standby without synchronous replication take over?",
+			"acknowledged", acknowledged, "lost", lost)
+		if f := t.db.cfg.Observer.Lost; f != nil {
+			f(lost)
+		}
+		t.over(fmt.Sprintf("the database has lost %d acknowledged commits, up to number %d", lost, acknowledged))
+	})
 }
 
 // reconnect replaces the writer's connection. It tries until the term is over.

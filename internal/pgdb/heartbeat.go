@@ -70,19 +70,29 @@ func (t *Term) renewOn(ctx context.Context, conn **pgx.Conn) error {
 	return err
 }
 
-// renewWith renews the lease.
+// renewLease also returns the number of the last batch.
+const renewLease = `WITH renewed AS (
+		UPDATE jobhost.lease SET renewed=clock_timestamp() WHERE shard=$1 AND epoch=$2 AND NOT released RETURNING renewed)
+	SELECT (SELECT renewed FROM renewed), (SELECT max(n) FROM jobhost.batch WHERE shard=$1)`
+
+// renewWith renews the lease. It also looks whether the database has all that it has acknowledged: one that was replaced
+// may lack some, and nothing else would notice before the next commit.
 func (t *Term) renewWith(ctx context.Context, conn *pgx.Conn) error {
-	epoch, before := t.Epoch(), time.Now()
-	var shown time.Time
-	err := conn.QueryRow(ctx, t.db.SQL("UPDATE jobhost.lease SET renewed=clock_timestamp() WHERE shard=$1 AND epoch=$2 AND NOT released RETURNING renewed"),
-		t.db.cfg.Shard, epoch).Scan(&shown)
-	if errors.Is(err, pgx.ErrNoRows) {
+	epoch, acknowledged, before := t.Epoch(), t.acknowledged.Load(), time.Now()
+	var shown *time.Time
+	var last *int64
+	err := conn.QueryRow(ctx, t.db.SQL(renewLease), t.db.cfg.Shard, epoch).Scan(&shown, &last)
+	switch {
+	case err != nil:
+		return err
+	case acknowledged > 0 && (last == nil || *last < acknowledged):
+		t.lacks(acknowledged, last)
+		return t.Err()
+	case shown == nil:
 		return t.taken(epoch)
 	}
-	if err == nil {
-		t.renewed(before, shown)
-	}
-	return err
+	t.renewed(before, *shown)
+	return nil
 }
 
 // taken says whether another host has taken over, if a heartbeat under an epoch changed nothing. This host may have

@@ -25,6 +25,8 @@ type Host struct {
 	Drained bool
 	// Wanted hosts were asked to lead a short time ago.
 	Wanted bool
+	// Former are keys of processes of this host that are known to have ended. Only Beat looks at them.
+	Former [][]byte
 }
 
 // Bounds of membership.
@@ -40,8 +42,16 @@ const listHosts = `SELECT name, address, key, version, slots, busy, may_lead, si
 	coalesce(wanted > clock_timestamp()-make_interval(secs => $1), false) FROM jobhost.host ORDER BY name`
 
 // Beat renews the row of a host and returns all of them. The row belongs to the key in it until it was not renewed for
-// [LostTime]: if another host has it, nothing is changed. A host that is new finds no wishes of an earlier one.
+// [LostTime], or to one of the former ones: if another host has it, nothing is changed. A host that is new finds no wishes of an earlier one.
 func (db *DB) Beat(ctx context.Context, h Host) (hosts []Host, err error) {
+	err = db.twice(ctx, func() error {
+		hosts = nil
+		return db.pool.SendBatch(ctx, db.beat(h, &hosts)).Close()
+	})
+	return hosts, explainRead(ctx, err)
+}
+
+func (db *DB) beat(h Host, hosts *[]Host) *pgx.Batch {
 	b := &pgx.Batch{}
 	b.Queue(db.SQL("DELETE FROM jobhost.host WHERE seen < clock_timestamp()-make_interval(secs => $1)"), keepTime.Seconds())
 	b.Queue(db.SQL(`INSERT INTO jobhost.host AS h (name, address, key, version, slots, busy, may_lead, since, seen)
@@ -51,17 +61,21 @@ func (db *DB) Beat(ctx context.Context, h Host) (hosts []Host, err error) {
 			since=CASE WHEN h.key=excluded.key THEN h.since ELSE excluded.since END,
 			drained=h.drained AND h.key=excluded.key,
 			wanted=CASE WHEN h.key=excluded.key THEN h.wanted END
-		WHERE h.key=excluded.key OR h.seen < clock_timestamp()-make_interval(secs => $8)`),
-		h.Name, h.Address, h.Key, h.Version, h.Slots, h.Busy, h.MayLead, LostTime.Seconds())
-	b.Queue(db.SQL(listHosts), wishTime.Seconds()).Query(scanHosts(&hosts))
-	return hosts, explainRead(ctx, db.pool.SendBatch(ctx, b).Close())
+		WHERE h.key=excluded.key OR h.key=ANY($9) OR h.seen < clock_timestamp()-make_interval(secs => $8)`),
+		h.Name, h.Address, h.Key, h.Version, h.Slots, h.Busy, h.MayLead, LostTime.Seconds(), h.Former)
+	b.Queue(db.SQL(listHosts), wishTime.Seconds()).Query(scanHosts(hosts))
+	return b
 }
 
 // Hosts returns all hosts that were heard of within a day, by name.
 func (db *DB) Hosts(ctx context.Context) (hosts []Host, err error) {
-	b := &pgx.Batch{}
-	b.Queue(db.SQL(listHosts), wishTime.Seconds()).Query(scanHosts(&hosts))
-	return hosts, explainRead(ctx, db.pool.SendBatch(ctx, b).Close())
+	err = db.twice(ctx, func() error {
+		hosts = nil
+		b := &pgx.Batch{}
+		b.Queue(db.SQL(listHosts), wishTime.Seconds()).Query(scanHosts(&hosts))
+		return db.pool.SendBatch(ctx, b).Close()
+	})
+	return hosts, explainRead(ctx, err)
 }
 
 func scanHosts(hosts *[]Host) func(pgx.Rows) error {
@@ -90,8 +104,12 @@ func (db *DB) Want(ctx context.Context, name string) (found bool, err error) {
 }
 
 func (db *DB) wish(ctx context.Context, sql, name string) (found bool, err error) {
-	tag, err := db.pool.Exec(ctx, db.SQL(sql), name)
-	return tag.RowsAffected() > 0, explainRead(ctx, err)
+	err = db.twice(ctx, func() error {
+		tag, err := db.pool.Exec(ctx, db.SQL(sql), name)
+		found = tag.RowsAffected() > 0
+		return err
+	})
+	return found, explainRead(ctx, err)
 }
 
 // Led takes back the wish that a host leads, since it does.
@@ -102,14 +120,18 @@ func (db *DB) Led(ctx context.Context, name string) error {
 
 // Leave removes the row of a host that ends.
 func (db *DB) Leave(ctx context.Context, name string, key []byte) error {
-	_, err := db.pool.Exec(ctx, db.SQL("DELETE FROM jobhost.host WHERE name=$1 AND key=$2"), name, key)
-	return explainRead(ctx, err)
+	return explainRead(ctx, db.twice(ctx, func() error {
+		_, err := db.pool.Exec(ctx, db.SQL("DELETE FROM jobhost.host WHERE name=$1 AND key=$2"), name, key)
+		return err
+	}))
 }
 
 // HasSession reports whether the session with which a leader writes is still there. Without one the leader writes
 // nothing, unless it connects again.
 func (db *DB) HasSession(ctx context.Context, l Leader) (there bool, err error) {
-	err = db.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid=$1)", int32(l.backend)).Scan(&there)
+	err = db.twice(ctx, func() error {
+		return db.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid=$1)", int32(l.backend)).Scan(&there)
+	})
 	return there, explainRead(ctx, err)
 }
 

@@ -2,11 +2,14 @@ package pgdb
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -39,6 +42,27 @@ func (s *Session) Each(into []any, fn func() error, sql string, args ...any) err
 	}
 	_, err = pgx.ForEachRow(rows, into, fn)
 	return err
+}
+
+// Numbers runs a query whose columns are all bigint and not NULL, and calls fn with each row, which it may not keep. For
+// many rows it takes a fraction of the time of Each.
+func (s *Session) Numbers(fn func(row []int64), sql string, args ...any) error {
+	rows, err := s.on.Query(s.ctx, s.db.SQL(sql), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	row := make([]int64, len(rows.FieldDescriptions()))
+	for rows.Next() {
+		for i, value := range rows.RawValues() {
+			if d := rows.FieldDescriptions()[i]; d.DataTypeOID != pgtype.Int8OID || d.Format != pgtype.BinaryFormatCode || len(value) != 8 {
+				return fmt.Errorf("column %s is no bigint", d.Name)
+			}
+			row[i] = int64(binary.BigEndian.Uint64(value))
+		}
+		fn(row)
+	}
+	return rows.Err()
 }
 
 // One runs a query for one row, which it scans into the variables, and reports whether there is one.
@@ -81,6 +105,20 @@ func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
 		}
 		wait = min(2*wait+10*time.Millisecond, maxWait)
 	}
+}
+
+// twice asks the server on a connection of the pool, and once more on a new one if that is lost: after a restart or a
+// failover of the server all that the pool has are. do may run twice.
+func (db *DB) twice(ctx context.Context, do func() error) error {
+	err := do()
+	if !isLost(err) {
+		return err
+	}
+	db.pool.Reset()
+	if ctx.Err() != nil {
+		return err
+	}
+	return do()
 }
 
 // maxWait is how long it waits at most before that.

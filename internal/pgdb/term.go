@@ -28,6 +28,9 @@ type Term struct {
 	// backend is the process of the session in the server that may hold the fence.
 	backend atomic.Uint32
 	clock   clock
+	// acknowledged is the number of the last batch that was.
+	acknowledged atomic.Int64
+	lost         sync.Once // says that the database has lost some
 
 	ctx  context.Context // ends with the term
 	end  context.CancelCauseFunc
@@ -57,8 +60,10 @@ const (
 
 // Leader returns who leads, or led last; the zero Leader = nobody has led yet.
 func (db *DB) Leader(ctx context.Context) (l Leader, err error) {
-	err = db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, released, backend
-		FROM jobhost.lease WHERE shard=$1`), db.cfg.Shard).Scan(&l.Epoch, &l.Host, &l.Address, (*seconds)(&l.Renewed), &l.Released, &l.backend)
+	err = db.twice(ctx, func() error {
+		return db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, released, backend
+			FROM jobhost.lease WHERE shard=$1`), db.cfg.Shard).Scan(&l.Epoch, &l.Host, &l.Address, (*seconds)(&l.Renewed), &l.Released, &l.backend)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Leader{}, nil
 	}
@@ -228,8 +233,12 @@ func (t *Term) over(why string) {
 func (t *Term) Release(ctx context.Context) error {
 	t.over("this host has given it up")
 	t.done.Wait()
-	_, err := t.db.pool.Exec(ctx, t.db.SQL("UPDATE jobhost.lease SET released=true WHERE shard=$1 AND epoch=$2"), t.db.cfg.Shard, t.Epoch())
-	return errors.Join(err, t.conn.Close(ctx))
+	err := t.db.twice(ctx, func() error {
+		_, err := t.db.pool.Exec(ctx, t.db.SQL("UPDATE jobhost.lease SET released=true WHERE shard=$1 AND epoch=$2"), t.db.cfg.Shard, t.Epoch())
+		return err
+	})
+	_ = t.conn.Close(ctx) // it may be lost, which makes no difference any more
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

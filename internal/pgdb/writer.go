@@ -79,6 +79,7 @@ func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
 	if n != nil {
 		w.n = *n
 	}
+	t.acknowledged.Store(w.n)
 	w.done.Go(w.run)
 	w.done.Go(w.notify)
 	return w, nil

@@ -161,6 +161,9 @@ func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 		return b.changeKV(tx, op, res)
 	case *record.Fire:
 		return b.fire(tx, op, res)
+	case *record.Note:
+		b.image.notes.keep(op.Name, op.Text)
+		return nil
 	default:
 		return b.applyRare(tx, op, res)
 	}
@@ -179,8 +182,6 @@ func (b *batch) applyRare(tx *pgdb.Tx, op record.Op, res *record.OpResult) error
 		return b.deleteWorkflow(tx, s, op, res)
 	case *record.Tidy:
 		return b.tidy(tx, s, op, res)
-	case *record.Note:
-		return note(s, op)
 	case *record.Rewind:
 		return rewind(s, op)
 	case *record.Forget:

@@ -19,10 +19,11 @@ func (s *Store) Claim(ctx context.Context, worker string, after record.Place, li
 	}
 	err = s.db.Read(ctx, func(r *pgdb.Session) error {
 		claimed = nil
-		var c record.Claimed
-		return r.Each([]any{&c.Key, &c.ReadyAt, &c.Level, &c.Token, &c.Index, &c.Attempt, &c.Group, &c.Deadline}, func() error {
-			claimed = append(claimed, c)
-			return nil
+		return r.Numbers(func(n []int64) {
+			claimed = append(claimed, record.Claimed{
+				Place: record.Place{Key: record.Key(n[0]), ReadyAt: record.Millis(n[1])},
+				Level: int(n[2]), Token: n[3], Index: int(n[4]), Attempt: int(n[5]), Group: record.Group(n[6]), Deadline: record.Millis(n[7]),
+			})
 		}, claimTasks, worker, after.ReadyAt, after.Key, limit)
 	})
 	if err != nil {

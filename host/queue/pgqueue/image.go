@@ -19,6 +19,7 @@ type image struct {
 	schedules  scheduleRows
 	workflows  workflowRows
 	inbox      inboxRows
+	notes      noteRows
 	companions []Companion
 
 	parts []pgdb.Member // all of the above that keep rows
@@ -34,7 +35,8 @@ func newImage(db *pgdb.DB) *image {
 	im.schedules.init(db)
 	im.workflows.init(db)
 	im.inbox.init(db)
-	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.letters, &im.keys, &im.schedules, &im.workflows, &im.inbox, &im.evictions}
+	im.notes.init(db)
+	im.parts = []pgdb.Member{&im.ledger, &im.jobs, &im.tasks, &im.letters, &im.keys, &im.schedules, &im.workflows, &im.inbox, &im.evictions, &im.notes}
 	return im
 }
 

@@ -1,16 +1,56 @@
 package pgqueue
 
 import (
-	"github.com/jobhost/jobhost/host/queue/record"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// note keeps or removes a text.
-func note(s *pgdb.Session, op *record.Note) error {
-	if op.Text == "" {
-		_, err := s.Exec("DELETE FROM jobhost.note WHERE name=$1", op.Name)
-		return err
-	}
-	_, err := s.Exec("INSERT INTO jobhost.note (name, text) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET text=excluded.text", op.Name, op.Text)
-	return err
+// noteRows are the notes that a commit changes; it is part of the image. What runs is noted each second, so a note must
+// cost no statement of its own, after which the image would have to be read anew.
+type noteRows struct {
+	db      *pgdb.DB
+	changed map[string]string // by name; "" = it is removed
 }
+
+func (n *noteRows) init(db *pgdb.DB) { n.db, n.changed = db, map[string]string{} }
+
+// keep keeps or removes a text.
+func (n *noteRows) keep(name, text string) { n.changed[name] = text }
+
+// Read implements [pgdb.Member]; nothing has to be known of a note to change it.
+func (n *noteRows) Read(*pgx.Batch) {}
+
+// Flush implements [pgdb.Member].
+func (n *noteRows) Flush(b *pgx.Batch) error {
+	var names, texts, gone []string
+	for name, text := range n.changed {
+		if text == "" {
+			gone = append(gone, name)
+			continue
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		texts = append(texts, n.changed[name])
+	}
+	if len(names) > 0 {
+		b.Queue(n.db.SQL("INSERT INTO jobhost.note (name, text) SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT (name) DO UPDATE SET text=excluded.text"), names, texts)
+	}
+	if len(gone) > 0 {
+		b.Queue(n.db.SQL("DELETE FROM jobhost.note WHERE name=ANY($1)"), gone)
+	}
+	return nil
+}
+
+// Flushed implements [pgdb.Member].
+func (n *noteRows) Flushed() { clear(n.changed) }
+
+// AfterCommit implements [pgdb.Member].
+func (n *noteRows) AfterCommit() { clear(n.changed) }
+
+// AfterRollback implements [pgdb.Member].
+func (n *noteRows) AfterRollback() { clear(n.changed) }
