@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -24,15 +25,15 @@ const (
 
 // route is where requests go while one host leads.
 type route struct {
-	local http.Handler // this host leads; nil = another one does
-	peer  *peer        // the one that does
+	local *local // this host leads; nil = another one does
+	peer  *peer  // the one that does
 
 	ctx context.Context //nolint:containedctx // it ends when requests must not go on
 	end context.CancelFunc
 }
 
-func newRoute(local http.Handler, to *peer) *route {
-	r := &route{local: local, peer: to}
+func newRoute(own *local, to *peer) *route {
+	r := &route{local: own, peer: to}
 	r.ctx, r.end = context.WithCancel(context.Background())
 	return r
 }
@@ -82,7 +83,7 @@ func (m *Member) Ready() error {
 	case r == nil:
 		return errNoLeader
 	case r.peer != nil && !r.peer.reached.Load():
-		return errUnreached
+		return errUnreached(r.peer)
 	}
 	return nil
 }
@@ -137,8 +138,8 @@ func (f *front) awaitLocal(ctx context.Context, ended <-chan struct{}) *route {
 // ServeHTTP implements [http.Handler].
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(clientHeader) // which only hosts may say
-	if to, _ := f.now(); to != nil && to.local != nil {
-		to.local.ServeHTTP(w, r)
+	here := func(handler http.Handler) { handler.ServeHTTP(w, r) }
+	if to, _ := f.now(); to != nil && to.local != nil && to.local.serve(here) {
 		return
 	}
 	c := newCall(w, r)
@@ -153,28 +154,40 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Context().Err() != nil:
 			return
-		case to == nil && failed != nil:
-			fail(w, http.StatusServiceUnavailable, errUnreached)
-			return
 		case to == nil:
-			fail(w, http.StatusServiceUnavailable, errNoLeader)
+			fail(w, http.StatusServiceUnavailable, f.unanswered())
+			return
+		case to.local != nil && to.local.serve(c.serve):
 			return
 		case to.local != nil:
-			c.serve(to.local)
-			return
+			failed = to // this host has just given up its term
+			continue
 		}
-		c.forward(f.proxy, to)
+		c.forward(f.proxy, to, until)
 		switch {
 		case c.err == nil:
+			return
+		case !c.mayRepeat(f.member.cfg.Repeatable) && c.undone():
+			fail(w, http.StatusServiceUnavailable, errMoved)
 			return
 		case !c.mayRepeat(f.member.cfg.Repeatable):
 			fail(w, http.StatusBadGateway, errLost)
 			return
 		}
-		if failed = to; c.sent.Load() {
-			until = time.Now().Add(f.member.cfg.Patience)
+		failed = to
+		// A request that was under way for long waits for another leader as one that comes when this one falls silent.
+		if again := to.peer.lastHeard().Add(f.member.cfg.Patience); c.sent.Load() && again.After(until) {
+			until = again
 		}
 	}
+}
+
+// unanswered is why a request was not answered in time.
+func (f *front) unanswered() *jobhost.Error {
+	if r, _ := f.now(); r != nil && r.peer != nil {
+		return errUnreached(r.peer)
+	}
+	return errNoLeader
 }
 
 // find waits for a route.
@@ -189,10 +202,9 @@ var (
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: 2 * time.Second,
 		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls says which hosts there are",
 	}
-	errUnreached = &jobhost.Error{
-		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
-		Message: "the host that leads can't be reached from this one",
-		Hint:    "jobhost host ls says where it is to be found: is that the address by which other hosts reach it? See advertise in [cluster]",
+	errMoved = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: time.Second,
+		Message: "another host leads since the request began to come; it was not carried out", Hint: "send it again",
 	}
 	errLost = &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
@@ -200,6 +212,16 @@ var (
 		Hint:    "look, or repeat it if that does no harm: a submit with an id of yours can be repeated",
 	}
 )
+
+// errUnreached is why a host that stands by can't pass on requests.
+func errUnreached(leader *peer) *jobhost.Error {
+	return &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
+		Message: fmt.Sprintf("the host that leads, %s at %s, can't be reached from this one", leader.name, leader.address),
+		Hint: fmt.Sprintf("ask another host; is the network between the two whole, and is %s the address by which other hosts reach %s? "+
+			"See advertise in [cluster]", leader.address, leader.name),
+	}
+}
 
 // fail answers as the API does.
 func fail(w http.ResponseWriter, status int, err *jobhost.Error) {
