@@ -31,6 +31,7 @@ type world struct {
 	schema string
 	user   string       // of the database; "" = its superuser
 	api    http.Handler // of each leader; nil = it says its name
+	stop   func()       // ends waits of api; nil = it has none
 
 	schemas []pgdb.Schema                                                // besides that of the cluster
 	life    func(*host) func(ctx context.Context, term *pgdb.Term) error // of each leader; nil = it serves api
@@ -134,7 +135,11 @@ func (h *host) lead(w *world) func(context.Context, *pgdb.Term) error {
 				fmt.Fprint(rw, h.name)
 			})
 		}
-		if err := h.Serve(term, api, func() {}); err != nil {
+		stop := w.stop
+		if stop == nil {
+			stop = func() {}
+		}
+		if err := h.Serve(term, api, stop); err != nil {
 			return err
 		}
 		h.lives <- l
