@@ -116,7 +116,7 @@ func (w *world) watchConnections(t *testing.T) (most func() int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var max atomic.Int64
+	var peak atomic.Int64
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		tick := time.NewTicker(10 * time.Millisecond)
@@ -127,8 +127,8 @@ func (w *world) watchConnections(t *testing.T) (most func() int64) {
 				t.Error(err)
 				return
 			}
-			if n > max.Load() {
-				max.Store(n)
+			if n > peak.Load() {
+				peak.Store(n)
 			}
 			<-tick.C
 		}
@@ -138,5 +138,5 @@ func (w *world) watchConnections(t *testing.T) (most func() int64) {
 		watching.Wait()
 		_ = conn.Close(context.Background())
 	})
-	return func() int64 { return max.Swap(0) }
+	return func() int64 { return peak.Swap(0) }
 }
