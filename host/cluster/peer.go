@@ -81,7 +81,7 @@ func (m *Member) newPeer(name, address string) *peer {
 		TLSClientConfig:        m.identity.config(m.keys.host(name)),
 		TLSHandshakeTimeout:    handshakeTime,
 		IdleConnTimeout:        idleTime,
-		ExpectContinueTimeout:  time.Second,
+		ExpectContinueTimeout:  stall, // a host that begins to lead takes its time
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true,
 		Protocols:              protocols,
