@@ -75,7 +75,7 @@ MEET := "sync(/atomic)?"|/host/scope"|\bgo func|\.Go\(
 UNRACED := bench plugins/examples/.* plugins/sdk/js runtime/extismabi runtime/process/confine runtime/wasiabi runtime/wasm/rewrite runtime/wasm/rig test
 # And nothing in tests that wait for a compiler, of guests or of plugins, which takes ten times as long with it, nor in those
 # that wait for PostgreSQL over and over.
-UNRACED_TESTS := Test(CompileBomb|Conform|Plain|Plans|Search|ModelOnPostgres|OnPostgres|WorkflowsOnPostgres)
+UNRACED_TESTS := Test(CompileBomb|Conform|Plain|Plans|Search|ModelOnPostgres|OnPostgres|WorkflowsOnPostgres|(Suite|Workflows)(ThroughStandby|WhileLeadersChange))
 EMPTY   :=
 RACED   = go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | while read -r dir; do \
 	grep -qE '$(MEET)' "$$dir"/*.go && echo ".$${dir\#$(CURDIR)}"; done | grep -vxE '\./($(subst $(EMPTY) ,|,$(UNRACED)))'

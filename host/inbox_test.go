@@ -1,6 +1,8 @@
 package host_test
 
 import (
+	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,13 +13,16 @@ import (
 )
 
 // TestSubmitInDatabase: a job that is submitted by a statement runs once its transaction has committed, once however
-// often it is submitted; one without a worker is refused with the reason, and one without room waits for it.
+// often it is submitted; one without a worker is refused with the reason, which the log has too, and one without room
+// waits for it.
 func TestSubmitInDatabase(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
 	schema := server.Schema(t)
+	var log safeBuffer
 	h := hosttest.OpenOn(t, func(t testing.TB, cfg *host.Config) { onSchema(t, cfg, schema) }, func(cfg *host.Config) {
 		cfg.Workers[0].QueueCapacity = 1
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	submit := func(worker, payload, options string) string {
 		return "SELECT " + schema + ".submit('" + worker + "', '" + payload + "', '" + options + "')"
@@ -33,6 +38,10 @@ func TestSubmitInDatabase(t *testing.T) {
 	}
 	if len(reasons) != 2 || !strings.Contains(reasons["lost"], `there is no worker "nosuch"`) || !strings.Contains(reasons["odd"], "bogus") {
 		t.Errorf("refused: %v", reasons)
+	}
+	for id, reason := range map[string]string{"lost": `worker=nosuch.*there is no worker`, "odd": "bogus"} {
+		line := regexp.MustCompile(`level=WARN msg="a job that was submitted within the database is refused" job=` + id + " .*" + reason)
+		eventually(t, "a line about "+id, func() bool { return line.MatchString(log.String()) })
 	}
 	if page, err := h.Jobs(t.Context(), jobhost.Filter{}); err != nil || len(page.Jobs) != 1 {
 		t.Errorf("got %+v, %v; want one job", page.Jobs, err)

@@ -40,10 +40,11 @@ type round struct {
 
 // The times that each fault may take: see docs/cluster.md.
 const (
-	mostKilled  = 4 * 3 * time.Second
-	mostExpired = 3 * 8 * time.Second
-	mostDrained = 5 * time.Second
-	mostCrashed = 30 * time.Second
+	mostKilled    = 4 * 3 * time.Second
+	mostExpired   = 3 * 8 * time.Second
+	mostDrained   = 5 * time.Second
+	mostUnreached = 3 * patience
+	mostCrashed   = 30 * time.Second
 )
 
 // faults are the kinds of faults, each in its variants.
@@ -60,12 +61,14 @@ func faults() [][]fault {
 			{name: "leader drained", moves: true, most: mostDrained, do: (*round).drain},
 			{name: "leader terminated", moves: true, most: mostDrained, do: (*round).terminate},
 		},
+		{{name: "standbys can't reach the leader", most: mostUnreached, do: (*round).partLeader}},
 		{{name: "database crashed", most: mostCrashed, without: true, do: (*round).crashDatabase}},
 	}
 }
 
 func (r *round) killLeader() (served bool, heal func()) {
 	r.leader.process.kill()
+	r.leader.peers.Refuse()
 	r.door.forget()
 	return true, func() { r.again(r.leader) }
 }
@@ -79,6 +82,7 @@ func (r *round) killStandby() (served bool, heal func()) {
 // again starts a host whose process has ended.
 func (r *round) again(h *member) {
 	r.noteSuccesses(h.process)
+	h.peers.Listen(r.t)
 	h.process = h.start()
 }
 
@@ -104,6 +108,24 @@ func (r *round) stopLeader() (served bool, heal func()) {
 func (r *round) cutOff(way postgres.Direction) (served bool, heal func()) {
 	r.leader.proxy.Stall(way)
 	return true, r.leader.proxy.Flow
+}
+
+// mostAnswered is how long a standby may take to say that it can't reach the leader.
+const mostAnswered = 2 * 10 * time.Second
+
+// partLeader lets nothing pass any more between the leader and the standbys. All of them reach the database, so nothing
+// changes hands; clients of the leader are served, and those of a standby are answered what is wrong.
+func (r *round) partLeader() (served bool, heal func()) {
+	r.leader.peers.Stall(postgres.ToServer)
+	r.leader.peers.Stall(postgres.ToClient)
+	begun := time.Now()
+	_, err := r.standby(r.leader, r.random.IntN(3)).api.Workers(r.t.Context())
+	took := time.Since(begun)
+	r.t.Logf("a standby answered after %v: %v", took.Round(time.Millisecond), err)
+	if want := r.leader.name + " at " + r.leader.peers.Address(); jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(err.Error(), want) || took > mostAnswered {
+		r.t.Errorf("a standby answered %v after %v, want within %v that it can't reach %s", err, took, mostAnswered, want)
+	}
+	return true, r.leader.peers.Flow
 }
 
 func (r *round) drain() (served bool, heal func()) {

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/jobhost/jobhost"
@@ -44,6 +45,66 @@ func TestClusterOnPromotedFollower(t *testing.T) {
 	}
 	l.check(want, false)
 	c.check(0, &fault{name: "follower promoted"}, -1, 0)
+	c.stop()
+}
+
+// The hosts know both servers, and find out by themselves which of them takes writes: after the first one has crashed, and
+// after it has fallen silent.
+func TestClusterOnSeveralServers(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(c *trio){
+		"crash": func(c *trio) { c.server.Crash(c.t) },
+		"silence": func(c *trio) {
+			for _, h := range c.hosts {
+				h.proxy.Stall(postgres.ToServer)
+				h.proxy.Stall(postgres.ToClient)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := postgres.Start(t, "fsync=on", "full_page_writes=on")
+			follower := server.Follower(t)
+			server.Synchronous(t)
+			c := newTrioOn(t, server, func(h *member) string {
+				return urlOf(follower.Port(), h.proxy.Port()) + "&target_session_attrs=read-write"
+			})
+			want := c.undisturbed()
+			ctx, cancel := context.WithTimeout(t.Context(), roundTime)
+			defer cancel()
+			l := c.begin(ctx, 0)
+			l.await(c, 100)
+			l.mark()
+			fail(c)
+			follower.Exec(t, "ALTER SYSTEM RESET synchronous_standby_names")
+			follower.Promote(t)
+			c.server = follower
+			l.await(c, 100)
+			l.end()
+			t.Logf("%v without an acknowledgement", l.gap())
+			for _, h := range c.hosts {
+				h.process.awaitReady(h.site)
+			}
+			l.check(want, false)
+			c.check(0, &fault{name: "another server"}, -1, 0)
+			c.stop()
+		})
+	}
+}
+
+// The hosts reach the database through a pooler, and the leader is killed.
+func TestClusterThroughPooler(t *testing.T) {
+	t.Parallel()
+	server := postgres.Start(t, "fsync=on", "full_page_writes=on")
+	port := server.Pooler(t, "session", "default_pool_size = 60")
+	c := newTrioOn(t, server, func(h *member) string {
+		h.proxy.Redirect(fmt.Sprint("127.0.0.1:", port))
+		return urlOf(h.proxy.Port())
+	})
+	want := c.undisturbed()
+	f := &fault{name: "leader killed behind a pooler", moves: true, most: mostExpired, do: (*round).killLeader}
+	gap := c.round(0, f, rand.New(rand.NewPCG(0, 0)), want) //nolint:gosec // to be repeated
+	t.Logf("%v without an acknowledgement", gap)
 	c.stop()
 }
 

@@ -28,9 +28,10 @@ type trio struct {
 type member struct {
 	*site
 	name    string
-	proxy   *postgres.Proxy
-	api     *client.Client // for all its processes
-	process *process       // the current one
+	proxy   *postgres.Proxy // to the database
+	peers   *postgres.Proxy // by which other hosts reach it
+	api     *client.Client  // for all its processes
+	process *process        // the current one
 }
 
 const clusterManifest = `
@@ -43,6 +44,8 @@ store = %q
 
 [cluster]
 name = %q
+listen = %q
+advertise = %q
 
 [worker.echo]
 plugin = "outcomes.wasm"
@@ -77,12 +80,28 @@ timeout = "10m"
 // newTrio starts a database that survives a loss of power, and the hosts.
 func newTrio(t *testing.T) *trio {
 	t.Helper()
-	c := &trio{t: t, server: postgres.Start(t, "fsync=on", "full_page_writes=on"), door: newDoor(t), settled: map[string]int{}}
+	return newTrioOn(t, postgres.Start(t, "fsync=on", "full_page_writes=on"), func(h *member) string { return urlOf(h.proxy.Port()) })
+}
+
+// urlOf is the URL of the database behind ports, those of several servers.
+func urlOf(ports ...int) string {
+	list := make([]string, len(ports))
+	for i, port := range ports {
+		list[i] = fmt.Sprint("127.0.0.1:", port)
+	}
+	return "postgres://postgres@" + strings.Join(list, ",") + "/postgres?sslmode=disable"
+}
+
+// newTrioOn starts hosts on a server that they reach by their URLs.
+func newTrioOn(t *testing.T, server *postgres.Server, url func(*member) string) *trio {
+	t.Helper()
+	c := &trio{t: t, server: server, door: newDoor(t), settled: map[string]int{}}
 	for i := range c.hosts {
-		h := &member{site: newSite(t), name: fmt.Sprint("host-", i+1), proxy: postgres.NewProxy(t, c.server.Address())}
+		listen := freeAddr(t)
+		h := &member{site: newSite(t), name: fmt.Sprint("host-", i+1), proxy: postgres.NewProxy(t, server.Address()), peers: postgres.NewProxy(t, listen)}
 		h.write("effects.wasm", guests.Effects)
 		h.write("ops.wasm", guests.Ops)
-		h.write("manifest.toml", fmt.Appendf(nil, clusterManifest+belowManifest, h.addr, c.server.URLAt(h.proxy.Port()), h.name, c.door.URL))
+		h.write("manifest.toml", fmt.Appendf(nil, clusterManifest+belowManifest, h.addr, url(h), h.name, listen, h.peers.Address(), c.door.URL))
 		h.process = h.start()
 		token, err := os.ReadFile(filepath.Join(h.dir, "data", "token"))
 		if err != nil {

@@ -257,7 +257,7 @@ func (c *clustered) live(ctx context.Context, term *pgdb.Term, h *host.Host, fac
 		return nil
 	})
 	services := map[string]service{"serve": func(ctx context.Context, _ *readyHost) error {
-		if err := c.member.Serve(term, face); err != nil && ctx.Err() == nil {
+		if err := c.member.Serve(term, face, face.Stop); err != nil && ctx.Err() == nil {
 			return err
 		}
 		return nil

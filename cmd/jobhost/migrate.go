@@ -24,7 +24,8 @@ A host does so itself when it starts and no other one is there. While others are
 command does, before the hosts are replaced one by one: those of the version before go
 on with the new tables. Stores on SQLite are brought up to date when a host starts.
 
-With --check nothing is changed, and the exit status is 1 if there is something to do.`,
+With --check nothing is changed, and the exit status is 1 if there is something to do,
+or if the tables are those of a newer jobhost.`,
 		Example: `  jobhost migrate --check
   jobhost migrate`,
 		Args: exactly(),
@@ -59,13 +60,19 @@ func migrate(ctx context.Context, e *env, m *manifest.Manifest, check bool) erro
 		return err
 	}
 	late := behind(versions)
-	if !check && len(late) > 0 {
+	if !check && len(late) > 0 && len(ahead(versions)) == 0 {
 		if err := db.Migrate(ctx, sharedSchemas()); err != nil {
 			return err
 		}
 	}
 	if err := tellVersions(e, versions); err != nil {
 		return err
+	}
+	if newer := ahead(versions); len(newer) > 0 {
+		return &jobhost.Error{
+			Code: jobhost.CodeConflict, Message: fmt.Sprintf("%d of %d parts of the database are of a newer jobhost", len(newer), len(versions)),
+			Hint: "hosts of this version that run go on with them, and none starts anew: replace this program by the newer one",
+		}
 	}
 	if check && len(late) > 0 {
 		return &jobhost.Error{

@@ -63,6 +63,11 @@ func behind(versions []pgdb.Version) []pgdb.Version {
 	return slices.DeleteFunc(slices.Clone(versions), func(v pgdb.Version) bool { return v.Have >= v.Want })
 }
 
+// ahead returns what a newer jobhost has made.
+func ahead(versions []pgdb.Version) []pgdb.Version {
+	return slices.DeleteFunc(slices.Clone(versions), func(v pgdb.Version) bool { return v.Have <= v.Want })
+}
+
 // migrateAtStart makes the tables of a database that has none, and brings others up to date while no other host is
 // there that may know only the tables as they are.
 func migrateAtStart(ctx context.Context, db *pgdb.DB) error {
@@ -73,8 +78,12 @@ func migrateAtStart(ctx context.Context, db *pgdb.DB) error {
 	late := behind(versions)
 	if len(late) > 0 && len(late) < len(versions) {
 		if hosts := liveHosts(ctx, db); hosts > 0 {
+			work := "1 host works"
+			if hosts > 1 {
+				work = fmt.Sprintf("%d hosts work", hosts)
+			}
 			return &jobhost.Error{
-				Code: jobhost.CodeConflict, Field: "store", Message: fmt.Sprintf("the database has the tables of an older jobhost, and %d hosts work with them", hosts),
+				Code: jobhost.CodeConflict, Field: "store", Message: "the database has the tables of an older jobhost, and " + work + " with them",
 				Hint: "jobhost migrate brings it up to date; the hosts that run go on as long as they know its tables",
 			}
 		}

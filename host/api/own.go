@@ -16,14 +16,14 @@ func Own(r *http.Request) bool {
 	return ofHosts(r.URL.Path)
 }
 
-// Repeatable reports whether a request may be carried out twice, by its body: it is a submit of a job with an id, of
-// which the second finds the job of the first.
+// Repeatable reports whether a request may be carried out twice, by its body: it submits a job or starts a workflow with
+// an id, and the second time finds that of the first.
 func Repeatable(r *http.Request, body []byte) bool {
-	if r.Method != http.MethodPost || r.URL.Path != "/v1/jobs" {
+	if r.Method != http.MethodPost || r.URL.Path != "/v1/jobs" && r.URL.Path != "/v1/workflows" {
 		return false
 	}
-	var job struct {
+	var named struct {
 		ID string `json:"id"`
 	}
-	return json.Unmarshal(body, &job) == nil && job.ID != ""
+	return json.Unmarshal(body, &named) == nil && named.ID != ""
 }

@@ -18,6 +18,9 @@ func TestRepeatable(t *testing.T) {
 		{"POST", "/v1/jobs", `{"worker":"w","id":""}`, false},
 		{"POST", "/v1/jobs", `{"worker":"w","payload":{"id":"a"}}`, false},
 		{"POST", "/v1/jobs", `{"id":"a"`, false},
+		{"POST", "/v1/workflows", `{"workflow":"w","id":"a"}`, true},
+		{"POST", "/v1/workflows", `{"workflow":"w"}`, false},
+		{"POST", "/v1/workflows/a/cancel", `{"id":"a"}`, false},
 		{"POST", "/v1/jobs/a/retry", `{"id":"a"}`, false},
 		{"PUT", "/v1/jobs", `{"id":"a"}`, false},
 	} {

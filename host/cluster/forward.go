@@ -89,14 +89,20 @@ func (c *call) serve(handler http.Handler) {
 	handler.ServeHTTP(c.w, c.again(c.r.Context()))
 }
 
-// forward passes the request on until limit ends. Unless err is set it was answered.
-func (c *call) forward(limit context.Context, proxy http.Handler, to *route) {
+// forward passes the request on until limit ends, if there is a connection before a time. Unless err is set it was answered.
+func (c *call) forward(limit context.Context, proxy http.Handler, to *route, until time.Time) {
 	c.to, c.err = to, nil
 	c.sent.Store(false)
 	ctx, cancel := context.WithCancel(c.r.Context())
 	defer cancel()
 	defer context.AfterFunc(to.ctx, cancel)()
 	defer context.AfterFunc(limit, cancel)()
+	late := time.AfterFunc(time.Until(until), func() {
+		if !c.sent.Load() {
+			cancel()
+		}
+	})
+	defer late.Stop()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }})
 	r := c.again(context.WithValue(ctx, callKey{}, c))
 	defer func() {
@@ -116,7 +122,7 @@ func (c *call) mayRepeat(repeatable func(*http.Request, []byte) bool) bool {
 	if c.body != nil && c.body.begun() {
 		return false
 	}
-	if !c.sent.Load() || errors.Is(c.err, errAstray) {
+	if c.undone() {
 		return true
 	}
 	if isSafe(c.r.Method) {
@@ -128,6 +134,9 @@ func (c *call) mayRepeat(repeatable func(*http.Request, []byte) bool) bool {
 func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
+
+// undone reports whether the last attempt was surely not carried out.
+func (c *call) undone() bool { return !c.sent.Load() || errors.Is(c.err, errAstray) }
 
 // callKey is that of a call in the context of its attempts.
 type callKey struct{}
@@ -146,6 +155,10 @@ func (f *front) newProxy() http.Handler {
 			r.Out.Header[clientHeader] = []string{r.In.RemoteAddr}
 			if _, ok := r.In.Header["User-Agent"]; !ok {
 				r.Out.Header["User-Agent"] = nil // none is made up
+			}
+			if callOf(r.In).body != nil {
+				// It isn't read before the leader wants it: from a host that doesn't lead any more it goes to the next one.
+				r.Out.Header["Expect"] = []string{"100-continue"}
 			}
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 				if values, ok := r.In.Header[name]; ok {

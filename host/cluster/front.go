@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -26,15 +27,15 @@ const (
 
 // route is where requests go while one host leads.
 type route struct {
-	local http.Handler // this host leads; nil = another one does
-	peer  *peer        // the one that does
+	local *local // this host leads; nil = another one does
+	peer  *peer  // the one that does
 
 	ctx context.Context //nolint:containedctx // it ends when requests must not go on
 	end context.CancelFunc
 }
 
-func newRoute(local http.Handler, to *peer) *route {
-	r := &route{local: local, peer: to}
+func newRoute(own *local, to *peer) *route {
+	r := &route{local: own, peer: to}
 	r.ctx, r.end = context.WithCancel(context.Background())
 	return r
 }
@@ -138,7 +139,7 @@ func (m *Member) Ready() error {
 	case r == nil:
 		return errNoLeader
 	case r.peer != nil && !r.peer.reached.Load():
-		return errUnreached
+		return errUnreached(r.peer)
 	}
 	return nil
 }
@@ -196,8 +197,8 @@ func (f *front) awaitLocal(ctx context.Context, ended <-chan struct{}) *route {
 // ServeHTTP implements [http.Handler].
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(clientHeader) // which only hosts may say
-	if to, _ := f.now(); to != nil && to.local != nil {
-		to.local.ServeHTTP(w, r)
+	here := func(handler http.Handler) { handler.ServeHTTP(w, r) }
+	if to, _ := f.now(); to != nil && to.local != nil && to.local.serve(here) {
 		return
 	}
 	c := newCall(w, r)
@@ -212,22 +213,24 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Context().Err() != nil:
 			return
-		case to == nil && failed != nil:
-			fail(w, http.StatusServiceUnavailable, errUnreached)
-			return
 		case to == nil && !f.member.joined.Load():
 			fail(w, http.StatusServiceUnavailable, errNameless)
 			return
 		case to == nil:
-			fail(w, http.StatusServiceUnavailable, errNoLeader)
+			fail(w, http.StatusServiceUnavailable, f.unanswered())
+			return
+		case to.local != nil && to.local.serve(c.serve):
 			return
 		case to.local != nil:
-			c.serve(to.local)
-			return
+			failed = to // this host has just given up its term
+			continue
 		}
-		c.forward(f.limitOf(r), f.proxy, to)
+		c.forward(f.limitOf(r), f.proxy, to, until)
 		switch {
 		case c.err == nil:
+			return
+		case !c.mayRepeat(f.member.cfg.Repeatable) && c.undone():
+			fail(w, http.StatusServiceUnavailable, errMoved)
 			return
 		case !c.mayRepeat(f.member.cfg.Repeatable):
 			fail(w, http.StatusBadGateway, errLost)
@@ -236,8 +239,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fail(w, http.StatusServiceUnavailable, errEnds)
 			return
 		}
-		if failed = to; c.sent.Load() {
-			until = time.Now().Add(f.member.cfg.Patience)
+		failed = to
+		// A request that was under way for long waits for another leader as one that comes when this one falls silent.
+		if again := to.peer.lastHeard().Add(f.member.cfg.Patience); c.sent.Load() && again.After(until) {
+			until = again
 		}
 	}
 }
@@ -248,6 +253,14 @@ func (f *front) patience() time.Duration {
 		return min(namePatience, f.member.cfg.Patience)
 	}
 	return f.member.cfg.Patience
+}
+
+// unanswered is why a request was not answered in time.
+func (f *front) unanswered() *jobhost.Error {
+	if r, _ := f.now(); r != nil && r.peer != nil {
+		return errUnreached(r.peer)
+	}
+	return errNoLeader
 }
 
 // find waits for a route.
@@ -269,10 +282,9 @@ var (
 	errEnds = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: time.Second, Message: "this host ends", Hint: "other hosts of the cluster answer",
 	}
-	errUnreached = &jobhost.Error{
-		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
-		Message: "the host that leads can't be reached from this one",
-		Hint:    "jobhost host ls says where it is to be found: is that the address by which other hosts reach it? See advertise in [cluster]",
+	errMoved = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: time.Second,
+		Message: "another host leads since the request began to come; it was not carried out", Hint: "send it again",
 	}
 	errLost = &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
@@ -280,6 +292,16 @@ var (
 		Hint:    "look, or repeat it if that does no harm: a submit with an id of yours can be repeated",
 	}
 )
+
+// errUnreached is why a host that stands by can't pass on requests.
+func errUnreached(leader *peer) *jobhost.Error {
+	return &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
+		Message: fmt.Sprintf("the host that leads, %s at %s, can't be reached from this one", leader.name, leader.address),
+		Hint: fmt.Sprintf("ask another host; is the network between the two whole, and is %s the address by which other hosts reach %s? "+
+			"See advertise in [cluster]", leader.address, leader.name),
+	}
+}
 
 // fail answers as the API does.
 func fail(w http.ResponseWriter, status int, err *jobhost.Error) {

@@ -143,16 +143,19 @@ type Status struct {
 	LeaseAge time.Duration
 	// Standbys is how many live hosts don't lead, if this one does.
 	Standbys int
+	// Reaches is set if requests can be answered: see [Member.Ready].
+	Reaches bool
 }
 
 // Status returns how this host stands in the cluster.
 func (m *Member) Status() Status {
+	s := Status{Reaches: m.Ready() == nil}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.term == nil {
-		return Status{}
+		return s
 	}
-	s := Status{Leading: true, Epoch: m.term.Epoch(), LeaseAge: m.term.LeaseAge()}
+	s.Leading, s.Epoch, s.LeaseAge = true, m.term.Epoch(), m.term.LeaseAge()
 	for i := range m.hosts {
 		if h := &m.hosts[i]; h.Name != m.cfg.Name && h.Seen < pgdb.LostTime {
 			s.Standbys++

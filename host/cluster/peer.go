@@ -39,25 +39,57 @@ const (
 
 // peer is another host.
 type peer struct {
-	address   string
-	transport *http.Transport
-	reached   atomic.Bool // it answers
+	name, address string
+	transport     *http.Transport
+	reached       atomic.Bool  // it answers
+	heard         atomic.Int64 // when it last said anything, in nanoseconds since began
+}
+
+// began is what times of peers are counted from: it has a monotonic clock, which a number hasn't.
+var began = time.Now()
+
+// lastHeard is when the peer last said anything. One that lives says something every [pingTime] at least.
+func (p *peer) lastHeard() time.Time { return began.Add(time.Duration(p.heard.Load())) }
+
+// heardConn is a connection to a peer that notes when something came over it.
+type heardConn struct {
+	net.Conn
+	peer *peer
+}
+
+// Read implements [net.Conn].
+func (c *heardConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.peer.heard.Store(int64(time.Since(began)))
+	}
+	return n, err
+}
+
+func (p *peer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &heardConn{conn, p}, nil
 }
 
 func (m *Member) newPeer(name, address string) *peer {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
-	return &peer{address: address, transport: &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: dialTime}).DialContext,
+	p := &peer{name: name, address: address}
+	p.transport = &http.Transport{
+		DialContext:            p.dial,
 		TLSClientConfig:        m.identity.config(m.keys.host(name)),
 		TLSHandshakeTimeout:    handshakeTime,
 		IdleConnTimeout:        idleTime,
-		ExpectContinueTimeout:  time.Second,
+		ExpectContinueTimeout:  stall, // a host that begins to lead takes its time
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true,
 		Protocols:              protocols,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
-	}}
+	}
+	return p
 }
 
 // newPeerServer returns the server that other hosts reach this one by.
@@ -121,12 +153,10 @@ func (m *Member) serveClientOfPeer(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		to = m.front.awaitLocal(ctx, ended)
 	}
-	if to == nil {
+	if to == nil || !to.local.serve(func(handler http.Handler) { handler.ServeHTTP(w, r) }) {
 		w.Header().Set(astrayHeader, "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		return
 	}
-	to.local.ServeHTTP(w, r)
 }
 
 // serveWatch answers when the term of this host ends.

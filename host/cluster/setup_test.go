@@ -29,10 +29,15 @@ const soon = time.Minute
 type world struct {
 	server *postgres.Server
 	schema string
+	user   string       // of the database; "" = its superuser
 	api    http.Handler // of each leader; nil = it says its name
+	stop   func()       // ends waits of api; nil = it has none
+
+	schemas []pgdb.Schema                                                // besides that of the cluster
+	life    func(*host) func(ctx context.Context, term *pgdb.Term) error // of each leader; nil = it serves api
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	server := postgres.Shared(t)
 	return &world{server: server, schema: server.Schema(t)}
@@ -61,29 +66,40 @@ type life struct {
 	end   chan error // lets it end by itself
 }
 
-func (w *world) open(t *testing.T, name string, port int) *pgdb.DB {
+func (w *world) url(port int) string {
+	url := w.server.URLAt(port)
+	if w.user != "" {
+		url = strings.Replace(url, "postgres@", w.user+"@", 1)
+	}
+	return url
+}
+
+func (w *world) open(t testing.TB, name string, port int) *pgdb.DB {
 	t.Helper()
 	db, err := pgdb.Open(t.Context(), pgdb.Config{
-		URL: w.server.URLAt(port), Schema: w.schema, Host: name, Lease: lease, Relaxed: true, Logger: slog.New(slog.DiscardHandler),
+		URL: w.url(port), Schema: w.schema, Host: name, Lease: lease, Relaxed: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	if err := db.Migrate(t.Context(), nil); err != nil {
+	if err := db.Migrate(t.Context(), w.schemas); err != nil {
 		t.Fatal(err)
 	}
 	return db
 }
 
 // join starts a host that joins the cluster, and leaves it with the test.
-func (w *world) join(t *testing.T, name string, options ...func(*cluster.Config)) *host {
+func (w *world) join(t testing.TB, name string, options ...func(*cluster.Config)) *host {
 	t.Helper()
 	h := &host{name: name, proxy: postgres.NewProxy(t, w.server.Address()), lives: make(chan *life, 16), took: make(chan string, 16), ended: make(chan error, 1)}
 	h.db = w.open(t, name, h.proxy.Port())
 	cfg := cluster.Config{
 		DB: h.db, Name: name, Version: "test", Lead: h.lead(w), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)).With("on", name),
 		Observer: cluster.Observer{TookOver: func(why string, _ time.Duration) { h.took <- why }},
+	}
+	if w.life != nil {
+		cfg.Lead = w.life(h)
 	}
 	for _, o := range options {
 		o(&cfg)
@@ -119,7 +135,11 @@ func (h *host) lead(w *world) func(context.Context, *pgdb.Term) error {
 				fmt.Fprint(rw, h.name)
 			})
 		}
-		if err := h.Serve(term, api); err != nil {
+		stop := w.stop
+		if stop == nil {
+			stop = func() {}
+		}
+		if err := h.Serve(term, api, stop); err != nil {
 			return err
 		}
 		h.lives <- l

@@ -46,7 +46,10 @@ func (m *Member) lead(ctx context.Context, v *victory) error {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		cause := m.awaitEnd(ctx, life, term)
-		m.withdraw() // what comes now waits for the next leader
+		own := m.withdraw() // what comes now waits for the next leader
+		if own != nil && cause != nil && term.Err() == nil {
+			own.drain()
+		}
 		end(cause)
 	})
 	err := m.cfg.Lead(life, term)
@@ -108,12 +111,17 @@ func (m *Member) begin(ctx context.Context, v *victory) {
 	}
 }
 
-// withdraw answers clients no more in this term.
-func (m *Member) withdraw() {
+// withdraw answers clients no more in this term. It returns what did; nil = nothing has.
+func (m *Member) withdraw() *local {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open = false
+	to, _ := m.front.now()
 	m.front.set(nil)
+	if to == nil {
+		return nil
+	}
+	return to.local
 }
 
 // finish gives up a term, and notifies the hosts that watch this one.
@@ -130,14 +138,15 @@ func (m *Member) finish(ctx context.Context, term *pgdb.Term) {
 }
 
 // Serve answers clients with a handler until the term ends. [Config.Lead] calls it when its host is ready. Requests that
-// have come before wait for it.
-func (m *Member) Serve(term *pgdb.Term, handler http.Handler) error {
+// have come before wait for it. When the host is to give up its term, stop is called, which ends waits and streams, and
+// the other requests may end before the context of the life does.
+func (m *Member) Serve(term *pgdb.Term, handler http.Handler, stop func()) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.term != term || !m.open {
 		return fmt.Errorf("answer clients: %w", pgdb.ErrTermOver)
 	}
-	m.front.set(newRoute(handler, nil))
+	m.front.set(newRoute(newLocal(handler, stop), nil))
 	if served := m.served; served != nil {
 		m.served = nil
 		served()

@@ -2,7 +2,10 @@ package cluster_test
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,6 +48,47 @@ func TestHandOver(t *testing.T) {
 		t.Errorf("a ended with %v", err)
 	}
 	b.standsBy(t, "b")
+}
+
+// TestHandOverAnswers: what is under way when a leader hands over is answered by it, before its life is to end, and waits
+// are ended.
+func TestHandOverAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	came, stopped := make(chan struct{}, 1), make(chan struct{})
+	var lives sync.Map // closed channels of those that are to end, by host
+	w.stop = sync.OnceFunc(func() { close(stopped) })
+	w.api = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/wait" {
+			return
+		}
+		came <- struct{}{}
+		<-stopped
+		over, _ := lives.Load("a")
+		select {
+		case <-over.(chan struct{}):
+			rw.WriteHeader(http.StatusGone)
+		default:
+			_, _ = io.WriteString(rw, "as far as it is")
+		}
+	})
+	a := w.join(t, "a")
+	lives.Store("a", a.leads(t).over)
+	b := w.join(t, "b")
+	answer := make(chan string, 2)
+	for _, h := range []*host{a, b} {
+		go func() { answer <- do(t, request(t, http.MethodPost, h.url+"/wait", nil)) }()
+		<-came
+	}
+	if err := a.AskToLead(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := <-answer; got != "as far as it is" {
+			t.Errorf("got %s", got)
+		}
+	}
+	b.leads(t)
 }
 
 func awaitSuccessor(h *host) bool {

@@ -49,15 +49,13 @@ type Stores func(t testing.TB, cfg *host.Config)
 // OpenOn is [Open] on other stores.
 func OpenOn(t testing.TB, stores Stores, change ...func(*host.Config)) *Host {
 	t.Helper()
-	cfg := storeless(t)
+	cfg := Storeless(t)
 	stores(t, &cfg)
 	for _, f := range change {
 		f(&cfg)
 	}
 	if cfg.Reread == nil {
-		cfg.Reread = func(context.Context) (host.Update, error) {
-			return host.Update{Workers: cfg.Workers, Schedules: cfg.Schedules}, nil
-		}
+		cfg.Reread = Reread(&cfg)
 	}
 	h := Start(t, cfg)
 	t.Cleanup(func() {
@@ -66,6 +64,13 @@ func OpenOn(t testing.TB, stores Stores, change ...func(*host.Config)) *Host {
 		}
 	})
 	return h
+}
+
+// Reread returns what makes a reload find what the host began with.
+func Reread(cfg *host.Config) func(context.Context) (host.Update, error) {
+	return func(context.Context) (host.Update, error) {
+		return host.Update{Workers: cfg.Workers, Schedules: cfg.Schedules}, nil
+	}
 }
 
 // Start runs a host until the test ends, and waits until it is ready. How it ends is for the
@@ -95,13 +100,13 @@ func Start(t testing.TB, cfg host.Config) *Host {
 // test ends, so the host must have stopped by then.
 func Config(t testing.TB) host.Config {
 	t.Helper()
-	cfg := storeless(t)
+	cfg := Storeless(t)
 	OnDB(t, &cfg)
 	return cfg
 }
 
-// storeless is what [Config] returns, without stores.
-func storeless(t testing.TB) host.Config {
+// Storeless is what [Config] returns, without stores.
+func Storeless(t testing.TB) host.Config {
 	t.Helper()
 	engine, err := sharedEngine()
 	if err != nil {

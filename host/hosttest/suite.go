@@ -33,7 +33,9 @@ import (
 // and a schedule "yearly" that is due at "0 0 1 1 *" in "Europe/Berlin" with the
 // payload "happy new year", for the entry "echo". Of fibers there may be 10, and more
 // wait; 64 messages may wait for one, and 64 outputs or more are remembered.
-func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
+//
+// Tests that make no sense with a server are left out: see [Without].
+func Run(t *testing.T, open func(t testing.TB) jobhost.Server, without ...Without) {
 	tests := map[string]func(*setup){
 		"submit":           testSubmit,
 		"submit again":     testSubmitAgain,
@@ -104,6 +106,23 @@ func Run(t *testing.T, open func(t testing.TB) jobhost.Server) {
 		"events":           testEvents,
 		"events again":     testEventsAgain,
 		"events of a job":  testEventsOfJob,
+	}
+	runAll(t, tests, open, without)
+}
+
+// Without names tests of the suite that make no sense with a server, each with the reason.
+type Without map[string]string
+
+func runAll(t *testing.T, tests map[string]func(*setup), open func(t testing.TB) jobhost.Server, without []Without) {
+	t.Helper()
+	for _, w := range without {
+		for name, reason := range w {
+			if tests[name] == nil {
+				t.Errorf("there is no test %q to be left out", name)
+			}
+			t.Logf("%s is left out: %s", name, reason)
+			delete(tests, name)
+		}
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +28,7 @@ func Definitions() []jobhost.Workflow {
 
 // RunWorkflows tests the workflows of a server as [Run] does the rest. The server must
 // have what Run asks for, and [Definitions].
-func RunWorkflows(t *testing.T, open func(t testing.TB) jobhost.Server) {
+func RunWorkflows(t *testing.T, open func(t testing.TB) jobhost.Server, without ...Without) {
 	tests := map[string]func(*setup){
 		"start":          testStartWorkflow,
 		"start again":    testStartWorkflowAgain,
@@ -59,14 +58,7 @@ func RunWorkflows(t *testing.T, open func(t testing.TB) jobhost.Server) {
 		"delete":         testDeleteWorkflow,
 		"not found":      testNoWorkflow,
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			t.Cleanup(cancel)
-			test(&setup{T: t, ctx: ctx, server: open(t)})
-		})
-	}
+	runAll(t, tests, open, without)
 }
 
 // step returns a step that runs an entry of the worker.

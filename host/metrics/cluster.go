@@ -21,6 +21,7 @@ type ClusterStatus struct {
 	Epoch    int64
 	LeaseAge time.Duration // of the term that this host leads in
 	Standbys int           // live hosts that don't lead, as the leader knows them
+	Reaches  bool          // this host leads or reaches the one that does
 }
 
 var takeoverBuckets = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30}
@@ -54,17 +55,20 @@ func (m *Metrics) Cluster(status func() ClusterStatus) *Cluster {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(status()) })
 	}
 	m.registry.MustRegister(c.takeovers, c.took, c.fenced, c.unknown, c.lost,
-		gauge("jobhost_leader", "1 when this host leads.", func(s ClusterStatus) float64 {
-			if s.Leading {
-				return 1
-			}
-			return 0
-		}),
+		gauge("jobhost_leader", "1 when this host leads.", func(s ClusterStatus) float64 { return flag(s.Leading) }),
+		gauge("jobhost_leader_reached", "1 when this host leads, or reaches the one that does.", func(s ClusterStatus) float64 { return flag(s.Reaches) }),
 		gauge("jobhost_epoch", "Number of the term in which this host leads; 0 = it doesn't.", func(s ClusterStatus) float64 { return float64(s.Epoch) }),
 		gauge("jobhost_lease_age_seconds", "How long ago this host renewed its lease; 0 = it doesn't lead.", func(s ClusterStatus) float64 { return s.LeaseAge.Seconds() }),
 		gauge("jobhost_standbys", "Hosts that stand by for this one.", func(s ClusterStatus) float64 { return float64(s.Standbys) }),
 	)
 	return c
+}
+
+func flag(set bool) float64 {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 // TookOver counts a term that has begun.

@@ -32,17 +32,25 @@ func (db *DB) prepare(c *pgx.ConnConfig) {
 		// Of several servers, or after a failover, the one that takes writes.
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
+	db.servers.watch(&c.Config)
 }
 
 // connect opens a connection of its own.
 func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*connectTime)
+	ctx, cancel := context.WithTimeout(ctx, db.connectTime())
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, db.conn.Copy())
+	c := db.conn.Copy()
+	db.servers.order(&c.Config)
+	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
 		return nil, explainConnect(err)
 	}
 	return conn, nil
+}
+
+// connectTime is how long a connection may take, also if all servers but the last don't answer.
+func (db *DB) connectTime() time.Duration {
+	return time.Duration(1+number(&db.conn.Config)) * connectTime
 }
 
 // minVersion is the oldest server that is supported: 13 is the oldest that still gets fixes when this was written.
@@ -52,7 +60,7 @@ const minVersion = 13
 func (db *DB) check(ctx context.Context) error {
 	var version int
 	var fsync, commit, server, client string
-	ctx, cancel := context.WithTimeout(ctx, 2*connectTime)
+	ctx, cancel := context.WithTimeout(ctx, db.connectTime())
 	defer cancel()
 	err := db.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'),
 		current_setting('server_encoding'), current_setting('client_encoding')`).Scan(&version, &fsync, &commit, &server, &client)

@@ -70,6 +70,7 @@ type DB struct {
 	send   *pgxpool.Pool   // for Send
 	closed sync.Once
 
+	servers servers                // that the URL names
 	address atomic.Pointer[string] // see SetAddress
 }
 
@@ -96,6 +97,10 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	db.prepare(pool.ConnConfig)
 	db.conn = pool.ConnConfig.Copy()
 	pool.MaxConns, pool.MinConns = int32(cfg.Readers), 0
+	pool.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		db.servers.order(&c.Config)
+		return nil
+	}
 	if db.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, explainURL(err)
 	}
@@ -105,7 +110,10 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		db.pool.Close()
 		return nil, explainURL(err)
 	}
-	if err := db.check(ctx); err != nil {
+	if err = db.checkPooler(ctx); err == nil {
+		err = db.check(ctx)
+	}
+	if err != nil {
 		db.Close()
 		return nil, err
 	}

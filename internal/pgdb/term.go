@@ -172,6 +172,7 @@ func (t *Term) raise(ctx context.Context, l Leader) (taken bool, err error) {
 func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error) {
 	db, before := t.db, time.Now()
 	var shown time.Time
+	var backend uint32 // the server's own word: a pooler tells connections another
 	err = pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		b.Queue("SELECT set_config('lock_timeout', $1, true)", lockTime)
@@ -184,14 +185,14 @@ func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error
 			return err
 		}
 		return tx.QueryRow(ctx, db.SQL(`INSERT INTO jobhost.lease (shard, epoch, host, address, backend, renewed, released)
-			VALUES ($1, $2, $3, $4, $5, clock_timestamp(), false)
+			VALUES ($1, $2, $3, $4, pg_backend_pid(), clock_timestamp(), false)
 			ON CONFLICT (shard) DO UPDATE SET epoch=excluded.epoch, host=excluded.host, address=excluded.address,
-			backend=excluded.backend, renewed=excluded.renewed, released=false RETURNING renewed`),
-			db.cfg.Shard, from+1, db.cfg.Host, *db.address.Load(), int32(t.conn.PgConn().PID())).Scan(&shown)
+			backend=excluded.backend, renewed=excluded.renewed, released=false RETURNING renewed, backend`),
+			db.cfg.Shard, from+1, db.cfg.Host, *db.address.Load()).Scan(&shown, &backend)
 	})
 	if err == nil && taken {
 		t.epoch.Store(from + 1)
-		t.backend.Store(t.conn.PgConn().PID())
+		t.backend.Store(backend)
 		t.renewed(before, shown)
 	}
 	return taken, err

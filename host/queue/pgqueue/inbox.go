@@ -80,7 +80,6 @@ func (r *inboxRows) Read(*pgx.Batch) {}
 // Flush implements [pgdb.Member].
 func (r *inboxRows) Flush(b *pgx.Batch) error {
 	if len(r.refused) > 0 {
-		b.Queue(r.db.SQL("DELETE FROM jobhost.refused WHERE refused_at<now()-interval '7 days'"))
 		b.Queue(r.db.SQL(`INSERT INTO jobhost.refused (n, id, worker, reason)
 			SELECT t.n, i.id, coalesce(i.body->>'worker', ''), t.reason FROM unnest($1::bigint[], $2::text[]) AS t(n, reason)
 			JOIN jobhost.inbox i ON i.n=t.n ON CONFLICT DO NOTHING`),
@@ -90,6 +89,12 @@ func (r *inboxRows) Flush(b *pgx.Batch) error {
 		b.Queue(r.db.SQL("DELETE FROM jobhost.inbox WHERE n=ANY($1)"), r.numbers)
 	}
 	return nil
+}
+
+// forgetRefused removes refusals that are a week old.
+func forgetRefused(s *pgdb.Session) error {
+	_, err := s.Exec("DELETE FROM jobhost.refused WHERE refused_at<now()-interval '7 days'")
+	return err
 }
 
 // Flushed implements [pgdb.Member].

@@ -90,6 +90,22 @@ func TestInbox(t *testing.T) {
 	}
 }
 
+// TestRefusedIsForgotten: refusals are kept for a week, whether or not there are more.
+func TestRefusedIsForgotten(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	s := open(t, server.Schema(t))
+	for n, id := range []string{"old", "young"} {
+		server.Exec(t, "SELECT "+s.schema+".submit('nosuch', 'x', '{\"id\": \""+id+"\"}')")
+		must(t, s, &record.Refuse{Incoming: int64(n + 1), Reason: "there is no worker"})
+	}
+	server.Exec(t, "UPDATE "+s.schema+".refused SET refused_at=refused_at-CASE id WHEN 'old' THEN interval '7 days 1 minute' ELSE interval '6 days 23 hours' END")
+	must(t, s, &record.Tidy{At: 1, Limit: 10})
+	if left := server.Query(t, "SELECT id FROM "+s.schema+".refused"); len(left) != 1 || left[0][0] != "young" {
+		t.Errorf("left are %v", left)
+	}
+}
+
 func incoming(t *testing.T, s *store) []record.Incoming {
 	t.Helper()
 	jobs, err := s.Incoming(t.Context(), 100)

@@ -43,6 +43,9 @@ func (b *batch) tidy(tx *pgdb.Tx, s *pgdb.Session, op *record.Tidy, res *record.
 	if _, err := s.Exec("DELETE FROM jobhost.death WHERE hour<$1", int64(op.At)-deathMemory.Milliseconds()); err != nil {
 		return err
 	}
+	if err := forgetRefused(s); err != nil {
+		return err
+	}
 	_, err = s.One([]any{&res.Next}, `SELECT coalesce(least((SELECT min(due) FROM jobhost.span WHERE due>0),
 		(SELECT min(expires_at) FROM jobhost.workflow WHERE expires_at>0)), 0)`)
 	return err

@@ -45,13 +45,13 @@ const (
 // fails in CI.
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
-	if _, err := Program("postgres"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	s, err := start(options)
+	need(t)
+	return startWith(t, options)
+}
+
+func startWith(t testing.TB, options []string, prepare ...func(*Server) error) *Server {
+	t.Helper()
+	s, err := start(options, prepare...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +60,17 @@ func Start(t testing.TB, options ...string) *Server {
 		_ = os.RemoveAll(s.dir)
 	})
 	return s
+}
+
+// need skips a test without an installation.
+func need(t testing.TB) {
+	t.Helper()
+	if _, err := Program("postgres"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
 }
 
 // Program returns the path of a program of PostgreSQL. Debian keeps them out of the PATH.
@@ -80,7 +91,8 @@ func versionOf(path string) int {
 	return n
 }
 
-func start(options []string) (s *Server, err error) {
+// start makes a server, which is prepared before it is launched.
+func start(options []string, prepare ...func(*Server) error) (s *Server, err error) {
 	s = &Server{options: append([]string{"fsync=off", "synchronous_commit=on", "full_page_writes=off", "max_connections=200"}, options...)}
 	if s.dir, err = os.MkdirTemp("", "jobhost-postgres-"); err != nil {
 		return nil, err
@@ -90,6 +102,11 @@ func start(options []string) (s *Server, err error) {
 	}
 	if err := s.run("initdb", "--pgdata="+s.data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"); err != nil {
 		return nil, err
+	}
+	for _, f := range prepare {
+		if err := f(s); err != nil {
+			return nil, err
+		}
 	}
 	return s, s.launchAnywhere()
 }
@@ -204,6 +221,9 @@ func (s *Server) URLAt(port int) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 }
 
+// Port is where the server listens on 127.0.0.1.
+func (s *Server) Port() int { return s.port }
+
 // Address is where the server listens.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
@@ -291,12 +311,7 @@ var shared struct {
 // Shared returns a server that all tests of a package share. Its TestMain has to call [Main].
 func Shared(t testing.TB) *Server {
 	t.Helper()
-	if _, err := Program("postgres"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need(t)
 	shared.once.Do(func() { shared.server, shared.err = start(nil) })
 	if shared.err != nil {
 		t.Fatal(shared.err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,9 +12,9 @@ import (
 
 // Proxy passes connections on to a server, until a test cuts or stalls them.
 type Proxy struct {
-	target   atomic.Pointer[string]
-	listener net.Listener
-	done     sync.WaitGroup
+	target  atomic.Pointer[string]
+	address string
+	done    sync.WaitGroup
 
 	// after is how many bytes still pass in a direction before all connections are cut; below zero = any number.
 	after [2]atomic.Int64
@@ -21,11 +22,12 @@ type Proxy struct {
 
 	trips tripCounter
 
-	mu    sync.Mutex // protects the rest
-	conns map[net.Conn]struct{}
-	hole  [2]bool    // bytes of the direction vanish, as with a partition
-	flows *sync.Cond // a hole was closed
-	ended bool
+	mu       sync.Mutex   // protects the rest
+	listener net.Listener // nil = new connections are refused
+	conns    map[net.Conn]struct{}
+	hole     [2]bool    // bytes of the direction vanish, as with a partition
+	flows    *sync.Cond // a hole was closed
+	ended    bool
 }
 
 // Direction is where bytes go.
@@ -44,22 +46,51 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, conns: map[net.Conn]struct{}{}}
+	p := &Proxy{address: l.Addr().String(), listener: l, conns: map[net.Conn]struct{}{}}
 	p.target.Store(&target)
 	p.flows = sync.NewCond(&p.mu)
 	p.CutEvery(ToServer, -1)
 	p.CutEvery(ToClient, -1)
-	p.done.Go(p.accept)
+	p.done.Go(func() { p.accept(l) })
 	t.Cleanup(p.Close)
 	return p
 }
 
 // Port is where the proxy listens.
-func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
+func (p *Proxy) Port() int { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(p.address)).Port }
 
-func (p *Proxy) accept() {
+// Address is where the proxy listens.
+func (p *Proxy) Address() string { return p.address }
+
+// Refuse refuses new connections, as where nothing listens; Listen ends it.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		_ = p.listener.Close()
+		p.listener = nil
+	}
+}
+
+// Listen takes connections again after Refuse.
+func (p *Proxy) Listen(t testing.TB) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil || p.ended {
+		return
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.listener = l
+	p.done.Go(func() { p.accept(l) })
+}
+
+func (p *Proxy) accept(l net.Listener) {
 	for {
-		client, err := p.listener.Accept()
+		client, err := l.Accept()
 		if err != nil {
 			return
 		}
@@ -192,6 +223,6 @@ func (p *Proxy) Close() {
 	}
 	p.mu.Unlock()
 	p.flows.Broadcast()
-	_ = p.listener.Close()
+	p.Refuse()
 	p.done.Wait()
 }
