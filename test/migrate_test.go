@@ -227,6 +227,8 @@ func seen(t *testing.T, p *process) map[string]string {
 	note("deaths", summary, err)
 	schedules, err := p.Schedules(ctx)
 	note("schedules", schedules, err)
+	definitions, err := p.Definitions(ctx)
+	note("definitions", definitions, err)
 	for _, worker := range []string{"echo", "count"} {
 		keys, err := p.Keys(ctx, jobhost.KeyFilter{Worker: worker})
 		note("keys of "+worker, keys, err)
@@ -262,6 +264,8 @@ func seenJob(t *testing.T, p *process, id string, note func(string, any, error))
 	}
 	logs, err := p.Logs(ctx, id)
 	note("logs "+id, logs, err)
+	why, err := p.Why(ctx, id)
+	note("why "+id, why, err)
 }
 
 func seenWorkflows(t *testing.T, p *process, note func(string, any, error)) {

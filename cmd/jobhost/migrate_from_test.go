@@ -200,10 +200,29 @@ func fillStore(t testing.TB, dir string, jobs int, payload []byte) {
 	}
 }
 
+// BenchmarkMove moves 100,000 jobs, which are two rows each, into a server that syncs what it acknowledges.
+func BenchmarkMove(b *testing.B) {
+	const jobs = 100_000
+	server := postgres.Start(b, "fsync=on", "full_page_writes=on")
+	dir := b.TempDir()
+	fillStore(b, dir, jobs, bytes.Repeat([]byte("p"), 256))
+	rows := int64(0)
+	for b.Loop() {
+		m, err := moveRows(b.Context(), b, dir, server.URL(), server.Schema(b))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, n := range m.Rows {
+			rows += n
+		}
+	}
+	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
+}
+
 // jobsIn counts the jobs in a schema; -1 = there are no tables.
 func jobsIn(t testing.TB, server *postgres.Server, schema string) string {
 	t.Helper()
-	return server.Query(t.(*testing.T), "SELECT count(*) FROM "+schema+".job")[0][0]
+	return server.Query(t, "SELECT count(*) FROM "+schema+".job")[0][0]
 }
 
 // TestMoveCut cuts the connections to the database while a store is moved, after more and more bytes. The move goes on by
