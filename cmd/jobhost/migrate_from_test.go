@@ -177,6 +177,29 @@ func TestMovedStore(t *testing.T) {
 	t.Run("workflows", func(t *testing.T) { queuetest.RunWorkflows(t, h) })
 }
 
+// TestMoveLeads: while a store is moved no host can lead, and after that one can.
+func TestMoveLeads(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	dir, schema := t.TempDir(), server.Schema(t)
+	fillStore(t, dir, 10, nil)
+	_, err := moveRows(t.Context(), t, dir, server.URL(), schema, func() {
+		db := openSchema(t, server.URL(), schema)
+		l, err := db.Leader(t.Context())
+		if why := l.Vacant(db.Lease()); err != nil || why != "" {
+			t.Errorf("no host leads: %s, %v", why, err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openSchema(t, server.URL(), schema)
+	l, err := db.Leader(t.Context())
+	if why := l.Vacant(db.Lease()); err != nil || why != "released" {
+		t.Errorf("the term was not released: %q, %v", why, err)
+	}
+}
+
 // fillStore puts jobs into a folder.
 func fillStore(t testing.TB, dir string, jobs int, payload []byte) {
 	t.Helper()
