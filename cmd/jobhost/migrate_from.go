@@ -37,6 +37,7 @@ type move struct {
 	db       *pgdb.DB
 	payloads *payloadMove
 	moved    moved
+	failure  error // see fail
 }
 
 // moved is what was copied.
@@ -83,7 +84,7 @@ func migrateFrom(ctx context.Context, e *env, m *manifest.Manifest, how migratio
 	}
 	defer v.db.Close()
 	if v.payloads, err = planPayloads(v, m, folders, logger); err != nil {
-		return err
+		return v.source.Explain(err)
 	}
 	defer func() { err = errors.Join(err, v.payloads.close()) }()
 	if how.Check {
@@ -95,7 +96,7 @@ func migrateFrom(ctx context.Context, e *env, m *manifest.Manifest, how migratio
 		storeEnv{e}.tellDamages(&v.moved.damages)
 	}
 	if err != nil {
-		return fmt.Errorf("move %s: %w", v.dir, err)
+		return fmt.Errorf("move %s: %w", v.dir, v.source.Explain(err))
 	}
 	v.moved.From, v.moved.To, v.moved.Took = v.dir, m.Host.Store.URL, jobhost.Duration(time.Since(began))
 	return e.tellMoved(&v.moved)
@@ -128,7 +129,7 @@ func (v *move) check(ctx context.Context) error {
 			}
 			return nil
 		}); err != nil {
-			return err
+			return v.because(err)
 		}
 	}
 	return v.refuseDamaged()
@@ -170,7 +171,7 @@ func (v *move) rows(ctx context.Context, term *pgdb.Term) error {
 	f := &filling{move: v, ctx: ctx, done: make(chan error, 1)}
 	writer.Write(f)
 	if err := <-f.done; err != nil {
-		return err
+		return v.because(err)
 	}
 	v.moved.Written = true
 	return nil

@@ -248,23 +248,25 @@ func jobsIn(t testing.TB, server *postgres.Server, schema string) string {
 	return server.Query(t, "SELECT count(*) FROM "+schema+".job")[0][0]
 }
 
-// TestMoveCut cuts the connections to the database while a store is moved, after more and more bytes. The move goes on by
-// itself, and while it is under way nothing of it can be seen.
+// TestMoveCut cuts the connections to the database while a store is moved, after more and more bytes in each direction. The
+// move goes on by itself, and there is one copy in the end.
 func TestMoveCut(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
 	proxy := postgres.NewProxy(t, server.Address())
 	dir := t.TempDir()
 	fillStore(t, dir, 300, bytes.Repeat([]byte("payload "), 128))
-	for cut := int64(500); cut < 600_000; cut += 2*cut + 1 {
-		schema := server.Schema(t)
-		m, err := moveRows(t.Context(), t, dir, server.URLAt(proxy.Port()), schema, func() { proxy.CutAfter(postgres.ToServer, cut) })
-		proxy.CutAfter(postgres.ToServer, -1)
-		if err != nil {
-			t.Fatalf("cut after %d bytes: %v", cut, err)
-		}
-		if n := jobsIn(t, server, schema); n != "300" || m.Rows["job"] != 300 {
-			t.Errorf("cut after %d bytes: %s jobs, and %d were told of", cut, n, m.Rows["job"])
+	for way, most := range map[postgres.Direction]int64{postgres.ToServer: 600_000, postgres.ToClient: 30_000} {
+		for cut := int64(500); cut < most; cut += 2*cut + 1 {
+			schema := server.Schema(t)
+			m, err := moveRows(t.Context(), t, dir, server.URLAt(proxy.Port()), schema, func() { proxy.CutAfter(way, cut) })
+			proxy.CutAfter(way, -1)
+			if err != nil {
+				t.Fatalf("cut after %d bytes in direction %d: %v", cut, way, err)
+			}
+			if n := jobsIn(t, server, schema); n != "300" || m.Rows["job"] != 300 {
+				t.Errorf("cut after %d bytes in direction %d: %s jobs, and %d were told of", cut, way, n, m.Rows["job"])
+			}
 		}
 	}
 }

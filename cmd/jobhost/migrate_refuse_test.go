@@ -188,8 +188,10 @@ func TestMigrateFromRefuses(t *testing.T) {
 			}
 			return func() { _ = db.Leave(context.Background(), "alive", []byte("k")) }
 		}, []string{"the database is in use by alive", "stop all hosts"}},
-		{"damaged result", damage("UPDATE result SET data=x'726573756c7a'", "UPDATE result SET data=x'726573756c74'"),
-			[]string{"the result of task 0 of job one is damaged", "1 rows of the store", "operations.md#rows"}},
+		{
+			"damaged result", damage("UPDATE result SET data=x'726573756c7a'", "UPDATE result SET data=x'726573756c74'"),
+			[]string{"the result of task 0 of job one is damaged", "1 rows of the store", "operations.md#rows"},
+		},
 		{"damaged payload", damage("UPDATE job SET payload=x'00'", "UPDATE job SET payload=x'7061796c6f6164'"), []string{"the payload of job one is damaged"}},
 		{"damaged job", damage("UPDATE job SET priority=1", ""), []string{"job one is damaged"}},
 		{"damaged key", damage("UPDATE kv SET value=x'00'", ""), []string{`the value of key "k" is damaged`}},
@@ -197,8 +199,30 @@ func TestMigrateFromRefuses(t *testing.T) {
 		{"missing result", damage("DELETE FROM result", ""), []string{"the result of a task of job one is missing"}},
 		{"missing task", damage("DELETE FROM task WHERE idx=1", ""), []string{"a task of job one is missing"}},
 		{"missing job", damage("DELETE FROM job", ""), []string{"the job of the task with the key 1, 2 is missing"}},
-		{"key of bytes", damage("UPDATE kv SET sum=NULL, key=CAST(x'ff00' AS TEXT)", "UPDATE kv SET key='k'"),
-			[]string{`the key "\xff\x00" in table kv has characters that PostgreSQL doesn't take`}},
+		{
+			"key of bytes", damage("UPDATE kv SET sum=NULL, key=CAST(x'ff00' AS TEXT)", "UPDATE kv SET key='k'"),
+			[]string{`the key "\xff\x00" in table kv has characters that PostgreSQL doesn't take`},
+		},
+		{"damaged page", func(t *testing.T, s *moveSite) func() {
+			edit(t, s.from, "DELETE FROM job", "DELETE FROM task")
+			fillStore(t, s.from, 300, bytes.Repeat([]byte("payload "), 128))
+			path := filepath.Join(s.from, sqlitedb.FileName)
+			was, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := bytes.Clone(was)
+			for i := range 1000 {
+				is[len(is)/2+i] ^= 1
+			}
+			write := func(data []byte) {
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(is)
+			return func() { write(was) }
+		}, []string{"is damaged", "jobhost repair"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

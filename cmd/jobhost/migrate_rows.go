@@ -37,6 +37,10 @@ func (f *filling) Apply(tx *pgdb.Tx) error {
 	if s == nil {
 		return nil
 	}
+	// A server may bound statements of others by default.
+	if _, err := s.Exec("SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"); err != nil {
+		return err
+	}
 	if err := refuseOccupied(s); err != nil {
 		return err
 	}
@@ -51,17 +55,38 @@ func (f *filling) Apply(tx *pgdb.Tx) error {
 	}
 	next, err := sqlitequeue.NextKey(f.source)
 	if err != nil {
-		return err
+		return f.fail(err)
 	}
 	if err := pgqueue.Fill(s, next); err != nil {
 		return err
 	}
 	token, err := f.apiToken()
 	if err != nil || token == nil {
-		return err
+		return f.fail(err)
 	}
 	f.moved.Token = true
 	return s.SetSecret("token", token)
+}
+
+// errSource stands for an error of the source: see [move.fail].
+var errSource = errors.New("read the store")
+
+// fail keeps an error that is not the database's, and returns one in its place. Errors of files look like those of connections,
+// and a commit that was lost with its connection is made again.
+func (v *move) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	v.failure = err
+	return errSource
+}
+
+// because returns the error that another one stands for.
+func (v *move) because(err error) error {
+	if errors.Is(err, errSource) {
+		return v.failure
+	}
+	return err
 }
 
 // begin forgets what an earlier run has found.
@@ -114,22 +139,23 @@ func (f *filling) fill(s *pgdb.Session, e *sqlitedb.Export) error {
 func (v *move) read(ctx context.Context, e *sqlitedb.Export, take func(next func() ([]any, error)) error) (tally, error) {
 	rows := v.source.Rows(e, v.moved.damages.Add)
 	read := tally{sums: make([]int64, len(e.Columns))}
+	defer func() { _ = rows.Close() }() // an error was told of before
 	err := take(func() ([]any, error) {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
+		if ctx.Err() != nil {
+			return nil, v.fail(context.Cause(ctx))
 		}
 		row, err := rows.Next()
 		if row == nil || err != nil {
-			return nil, err
+			return nil, v.fail(err)
 		}
 		if err := v.clean(e, row); err != nil {
-			return nil, err
+			return nil, v.fail(err)
 		}
 		read.add(row)
 		return row, nil
 	})
 	v.moved.Rows[e.Table] = read.rows
-	return read, errors.Join(err, rows.Close())
+	return read, err
 }
 
 // clean makes texts that people read such that the database takes them. By the others something is found.

@@ -152,14 +152,14 @@ func (r *ExportedRows) Next() ([]any, error) {
 		}
 		damaged, err := r.check()
 		if err != nil {
-			return nil, errors.Join(r.source.explain(err), r.Close())
+			return nil, errors.Join(r.source.Explain(err), r.Close())
 		}
 		if damaged == "" {
 			return r.row, nil
 		}
 		r.found(Damaged("%s", damaged))
 	}
-	return nil, r.source.explain(r.stmt.Done())
+	return nil, r.source.Explain(r.stmt.Done())
 }
 
 func (r *ExportedRows) check() (damaged string, err error) {
@@ -172,14 +172,12 @@ func (r *ExportedRows) check() (damaged string, err error) {
 // Close ends the reading, wherever it is.
 func (r *ExportedRows) Close() error { return r.stmt.Done() }
 
-func (s *Source) explain(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case IsDamaged(err):
+// Explain turns damage that a statement has met into an error for people, and leaves other errors as they are.
+func (s *Source) Explain(err error) error {
+	if isDamage(err) {
 		return explainRead(err)
 	}
-	return explainOpen(s.src.path, err)
+	return err
 }
 
 // col returns column i as what its kind says.
