@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/testing/guests"
@@ -99,6 +100,58 @@ func TestMove(t *testing.T) {
 	}
 	if n := server.Query(t, "SELECT count(*) FROM jobhost.payload_object")[0][0]; n == "0" {
 		t.Error("no payload is in the database")
+	}
+}
+
+// TestMoveKilled: a move that is killed in its middle has left nothing, and the next one needn't wait for anybody to clean up.
+func TestMoveKilled(t *testing.T) {
+	t.Parallel()
+	if _, err := postgres.Program("postgres"); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	s := newMovedSite(t)
+	host := s.start()
+	for i := range 100 {
+		host.submit(jobhost.Spec{ID: fmt.Sprint("job", i), Worker: "echo", Delay: time.Hour})
+	}
+	if code := host.stop(); code != 0 {
+		t.Fatal(host.logText())
+	}
+	server := postgres.Start(t, "fsync=on")
+	s.replace("[host]", fmt.Sprintf("[host]\nstore = %q", server.URL()))
+	s.command("migrate")
+	lock, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(t.Context(), "BEGIN; LOCK TABLE jobhost.state"); err != nil { // which comes last
+		t.Fatal(err)
+	}
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "migrate", "--from", "sqlite:data", "-f", "manifest.toml")
+	cmd.Dir = s.dir
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for len(server.Query(t, "SELECT FROM pg_stat_activity WHERE wait_event_type='Lock'")) == 0 {
+		<-tick.C
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
+	if n := server.Query(t, "SELECT count(*) FROM jobhost.job")[0][0]; n != "0" {
+		t.Errorf("%s jobs", n)
+	}
+	if err := lock.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.command("migrate", "--from", "sqlite:data")
+	if n := server.Query(t, "SELECT count(*) FROM jobhost.job")[0][0]; n != "100" {
+		t.Errorf("%s jobs", n)
 	}
 }
 
