@@ -58,8 +58,8 @@ func newMovedSite(t *testing.T) *site {
 	return s
 }
 
-// TestMove: a host is killed in the middle of its work, and its folder is moved into a PostgreSQL. The host there tells
-// everybody what the one before has told, and its jobs come to the same ends as those of a copy of the folder.
+// TestMove: a host is killed in the middle of its work, and its folder is moved into a PostgreSQL. The host there
+// answers all reads as the one before did, and its jobs come to the same ends as those of a copy of the folder.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	if _, err := postgres.Program("postgres"); err != nil && os.Getenv("CI") == "" {
@@ -103,7 +103,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveKilled: a move that is killed in its middle has left nothing, and the next one needn't wait for anybody to clean up.
+// TestMoveKilled: a move that is killed in its middle has left nothing, and the next one succeeds without any cleaning up.
 func TestMoveKilled(t *testing.T) {
 	t.Parallel()
 	if _, err := postgres.Program("postgres"); err != nil && os.Getenv("CI") == "" {

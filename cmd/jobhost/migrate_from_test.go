@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -177,6 +178,43 @@ func TestMovedStore(t *testing.T) {
 	t.Run("workflows", func(t *testing.T) { queuetest.RunWorkflows(t, h) })
 }
 
+// sampler is a context that looks, once in a while under it, how much memory is in use.
+type sampler struct {
+	context.Context
+	asked int
+	most  uint64
+}
+
+// Err implements [context.Context].
+func (c *sampler) Err() error {
+	if c.asked++; c.asked%32 == 0 {
+		c.most = max(c.most, inUse())
+	}
+	return c.Context.Err()
+}
+
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestMoveMemory: of what is moved only a little is in memory at one time. Other tests would use memory beside it.
+func TestMoveMemory(t *testing.T) { //nolint:paralleltest // see above
+	const jobs, size, most = 200, 256 << 10, 24 << 20
+	dir := t.TempDir()
+	fillStore(t, dir, jobs, make([]byte, size))
+	server := postgres.Shared(t)
+	c, before := &sampler{Context: t.Context()}, inUse()
+	if _, err := moveRows(c, t, dir, server.URL(), server.Schema(t)); err != nil {
+		t.Fatal(err)
+	}
+	if grown := int64(c.most) - int64(before); grown > most || c.most == 0 {
+		t.Errorf("%d bytes of %d were in memory", grown, jobs*size)
+	}
+}
+
 // TestMoveLeads: while a store is moved no host can lead, and after that one can.
 func TestMoveLeads(t *testing.T) {
 	t.Parallel()
@@ -265,7 +303,7 @@ func TestMoveCut(t *testing.T) {
 				t.Fatalf("cut after %d bytes in direction %d: %v", cut, way, err)
 			}
 			if n := jobsIn(t, server, schema); n != "300" || m.Rows["job"] != 300 {
-				t.Errorf("cut after %d bytes in direction %d: %s jobs, and %d were told of", cut, way, n, m.Rows["job"])
+				t.Errorf("cut after %d bytes in direction %d: %s jobs, and %d were reported", cut, way, n, m.Rows["job"])
 			}
 		}
 	}

@@ -139,7 +139,7 @@ func (f *filling) fill(s *pgdb.Session, e *sqlitedb.Export) error {
 func (v *move) read(ctx context.Context, e *sqlitedb.Export, take func(next func() ([]any, error)) error) (tally, error) {
 	rows := v.source.Rows(e, v.moved.damages.Add)
 	read := tally{sums: make([]int64, len(e.Columns))}
-	defer func() { _ = rows.Close() }() // an error was told of before
+	defer func() { _ = rows.Close() }() // Next has returned its error
 	err := take(func() ([]any, error) {
 		if ctx.Err() != nil {
 			return nil, v.fail(context.Cause(ctx))

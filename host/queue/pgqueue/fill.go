@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// Occupied says what there is already in tables that are to be filled from another store, such as "jobs"; empty = nothing
-// that anyone would miss. What a host without jobs has noted of itself doesn't count.
+// Occupied says what tables that are to be filled from another store hold already, such as "jobs"; empty = nothing that
+// would be lost. What a host without jobs has noted of itself doesn't count.
 func Occupied(s *pgdb.Session) (what string, err error) {
 	_, err = s.One([]any{&what}, `SELECT CASE
 		WHEN EXISTS (SELECT FROM jobhost.job) THEN 'jobs'
