@@ -255,6 +255,9 @@ func (e *env) tellMoved(m *moved) error {
 	if m.PayloadsKept > 0 {
 		e.note("%d payloads stay in the stores of the manifest where they are", m.PayloadsKept)
 	}
+	if n := m.Rows["states_noted"]; n > 0 {
+		e.note("the states of %d jobs are in Firestore and stay there: hosts on PostgreSQL keep states in the database", n)
+	}
 	if m.Texts > 0 {
 		e.note("%d texts have characters that PostgreSQL doesn't take, which were replaced", m.Texts)
 	}
