@@ -15,9 +15,11 @@ import (
 
 func newMigrateCommand(e *env) *cobra.Command {
 	var check bool
+	var from string
+	var folders []string
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the tables of a shared database up to date",
+		Short: "Bring the tables of a shared database up to date, or move a store into it",
 		Long: `Bring the tables of a shared database up to date.
 
 A host does so itself when it starts and no other one is there. While others are, this
@@ -25,20 +27,35 @@ command does, before the hosts are replaced one by one: those of the version bef
 on with the new tables. Stores on SQLite are brought up to date when a host starts.
 
 With --check nothing is changed, and the exit status is 1 if there is something to do,
-or if the tables are those of a newer jobhost.`,
+or if the tables are those of a newer jobhost.
+
+With --from the store of a host on SQLite is copied into the database, in which there must
+be nothing yet: jobs with their results and their place in the queue, dead letters, keys,
+workflows, schedules, states, pauses, and the token of the API. Neither that host nor one
+on the database may run. The store is only read, and each row is compared with its
+checksum; the copy is there as a whole or not at all, so the command can be run
+again. Payloads in a folder are copied into the payload store that has its name in the
+manifest. With --check all is read and nothing is written.`,
 		Example: `  jobhost migrate --check
-  jobhost migrate`,
+  jobhost migrate
+  jobhost migrate --from sqlite:./data
+  jobhost migrate --from sqlite:./data --payloads local=/srv/payloads`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := manifest.Load(e.manifestPath())
 			if err != nil {
 				return err
 			}
-			return migrate(cmd.Context(), e, m, check)
+			if from == "" {
+				return migrate(cmd.Context(), e, m, check)
+			}
+			return migrateFrom(cmd.Context(), e, m, migration{From: from, Folders: folders, Check: check})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "only say what there is to do")
+	cmd.Flags().StringVar(&from, "from", "", "copy the store of a host on SQLite: `sqlite:DIR`")
+	cmd.Flags().StringArrayVar(&folders, "payloads", nil, "folder of a payload store of that host, `NAME=DIR`; DIR/payloads is found by itself")
 	return cmd
 }
 

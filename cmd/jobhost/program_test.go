@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == programName {
 		main()
 	}
-	os.Exit(m.Run())
+	postgres.Main(m)
 }
 
 const programName = "jobhost"

@@ -156,3 +156,9 @@ func (db *DB) Secret(ctx context.Context, name string, offer []byte) (value []by
 	b.Queue(db.SQL("SELECT value FROM jobhost.secret WHERE name=$1"), name).QueryRow(func(row pgx.Row) error { return row.Scan(&value) })
 	return value, explainRead(ctx, db.pool.SendBatch(ctx, b).Close())
 }
+
+// SetSecret replaces what all hosts know under a name.
+func (s *Session) SetSecret(name string, value []byte) error {
+	_, err := s.Exec("INSERT INTO jobhost.secret VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value=excluded.value", name, value)
+	return err
+}

@@ -21,6 +21,7 @@ type Session struct {
 	on  interface {
 		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+		CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
 	}
 }
 
@@ -80,6 +81,20 @@ func (s *Session) One(into []any, sql string, args ...any) (found bool, err erro
 	}
 	rows.Close()
 	return found, rows.Err()
+}
+
+// Copy adds rows to a table, by its name without the schema's: those that next returns until there is none, or an error.
+// They are sent as they come, so that there may be any number of them.
+func (s *Session) Copy(table string, columns []string, next func() ([]any, error)) (int64, error) {
+	var failed error
+	n, err := s.on.CopyFrom(s.ctx, pgx.Identifier{s.db.cfg.Schema, table}, columns, pgx.CopyFromFunc(func() (row []any, err error) {
+		row, failed = next()
+		return row, failed
+	}))
+	if failed != nil { // the server says only that there was an error
+		err = failed
+	}
+	return n, err
 }
 
 // Read runs fn in one snapshot, which contains every change that was acknowledged before. fn may run again if the

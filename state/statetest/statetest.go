@@ -94,6 +94,9 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
+// RunReopen runs the part of the suite that opens a store again, for stores that become others by that.
+func RunReopen(t *testing.T, h Harness) { testReopen(store{Store: h.Open(t), t: t, h: h}) }
+
 // store is a [state.Store] with the verbs of a test, which fail it on errors.
 type store struct {
 	state.Store

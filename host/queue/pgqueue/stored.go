@@ -46,7 +46,7 @@ func (j *storedJob) intoParent() []any {
 func (j *storedJob) record() (*record.JobRecord, error) {
 	r := j.JobRecord
 	j.JobRecord = record.JobRecord{}
-	copy(r.Digest[:], j.digest)
+	r.SetDigest(j.digest)
 	size, err := r.SetOptions(j.options)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package pgqueue
 
 import (
-	"bytes"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -132,7 +130,7 @@ func (im *image) existing(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult
 	if head == nil {
 		return false
 	}
-	if !bytes.Equal(head.digest, job.Digest[:]) {
+	if !job.HasDigest(head.digest) {
 		res.Err = record.TakenID(job.ID)
 		return true
 	}

@@ -34,19 +34,7 @@ func testProperty(t *testing.T, h Harness) {
 		clearStates(t, rt, s)
 		defer func() { next = m.next }()
 		for step := range rapid.IntRange(1, 6).Draw(rt, "steps") {
-			now := epoch + record.Millis(step)
-			ops := rapid.SliceOfN(genOp(m, now), 1, 12).Draw(rt, fmt.Sprint("ops ", step))
-			got, err := commit(s, ops...)
-			if err != nil {
-				rt.Fatalf("commit: %v", err)
-			}
-			for i, op := range ops {
-				want, err := m.apply(op, got[i])
-				if err != nil {
-					rt.Fatal(err)
-				}
-				checkResult(rt, op, got[i], want)
-			}
+			change(rt, s, m, epoch+record.Millis(step), fmt.Sprint("ops ", step))
 			if h.Reopen != nil && rapid.IntRange(0, 9).Draw(rt, "reopen") == 9 {
 				s = h.Reopen(t, s)
 			}
@@ -56,6 +44,22 @@ func testProperty(t *testing.T, h Harness) {
 		checkObjects(t, rt, s, m)
 		checkStates(t, rt, s, m)
 	})
+}
+
+// change makes random changes to a store and a model.
+func change(rt *rapid.T, s record.Store, m *model, now record.Millis, name string) {
+	ops := rapid.SliceOfN(genOp(m, now), 1, 12).Draw(rt, name)
+	got, err := commit(s, ops...)
+	if err != nil {
+		rt.Fatalf("commit: %v", err)
+	}
+	for i, op := range ops {
+		want, err := m.apply(op, got[i])
+		if err != nil {
+			rt.Fatal(err)
+		}
+		checkResult(rt, op, got[i], want)
+	}
 }
 
 // clearStore removes all jobs.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/jobhost/jobhost/state/payload"
 )
 
 // Hold keeps the objects of a folder from being deleted, until release is
@@ -28,6 +30,19 @@ func Hold(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("hold payload folder: %w", err)
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// OpenObject opens an object of a folder of which nothing is changed. Errors: [payload.ErrNotFound].
+func OpenObject(dir, key string) (io.ReadCloser, error) {
+	name, err := nameOf(key)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, payload.ErrNotFound
+	}
+	return f, err
 }
 
 // Copy copies the objects of a folder into another one, by hard links where
