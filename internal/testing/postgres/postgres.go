@@ -51,7 +51,7 @@ func Start(t testing.TB, options ...string) *Server {
 		}
 		t.Skip(err)
 	}
-	s, err := start(options)
+	s, err := start(t, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +80,9 @@ func versionOf(path string) int {
 	return n
 }
 
-func start(options []string) (s *Server, err error) {
-	s = &Server{options: append([]string{"fsync=off", "synchronous_commit=on", "full_page_writes=off", "max_connections=200"}, options...)}
-	if s.dir, err = os.MkdirTemp("", "jobhost-postgres-"); err != nil {
+func start(t testing.TB, options []string) (s *Server, err error) {
+	s = &Server{options: append([]string{"fsync=off", "synchronous_commit=on", "full_page_writes=off", "max_connections=200", "max_wal_size=256MB"}, options...)}
+	if s.dir, err = newFolder(t); err != nil {
 		return nil, err
 	}
 	if err := s.owner(); err != nil {
@@ -297,7 +297,7 @@ func Shared(t testing.TB) *Server {
 		}
 		t.Skip(err)
 	}
-	shared.once.Do(func() { shared.server, shared.err = start(nil) })
+	shared.once.Do(func() { shared.server, shared.err = start(t, nil) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
