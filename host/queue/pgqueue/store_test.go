@@ -80,6 +80,7 @@ func openWith(t testing.TB, server *postgres.Server, schema string, schemas []pg
 func TestStore(t *testing.T) {
 	t.Parallel()
 	h := queuetest.Harness{
+		Slow: true,
 		Open: func(t testing.TB) record.Store { return open(t, postgres.Shared(t).Schema(t)) },
 		Reopen: func(t testing.TB, s record.Store) record.Store {
 			old := s.(*store)
