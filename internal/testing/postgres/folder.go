@@ -23,7 +23,7 @@ func newFolder(t testing.TB) (string, error) {
 		root = memory
 	}
 	removeStale(root)
-	return os.MkdirTemp(root, fmt.Sprintf("jobhost-postgres-%d-", os.Getpid()))
+	return os.MkdirTemp(root, fmt.Sprintf("jobhost-postgres-%d-", os.Getpid())) //nolint:usetesting // the user of the server can't enter that of the test
 }
 
 // removeStale removes what tests have left behind that were killed.
