@@ -66,7 +66,7 @@ GO_TEST := go test -vet=off -shuffle=on -timeout 10m -p $(shell echo $$(($$(getc
 
 .PHONY: test
 test: ## run all tests
-	$(GO_TEST) ./test ./host ./runtime/... ./...
+	$(GO_TEST) ./test ./state/payload/pgpayload ./host ./host/queue/pgqueue ./runtime/... ./...
 
 # Goroutines meet in the packages with something of this in their files, tests included.
 MEET := "sync(/atomic)?"|/host/scope"|\bgo func|\.Go\(
@@ -146,7 +146,7 @@ fuzz-modules: ## damage modules in MUTANTS ways, and run as many programs in all
 
 .PHONY: chaos
 chaos: ## kill -9, power loss, full disks, faults of a cluster: up to an hour
-	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./state/sqlitestate/... ./runtime/jobabi ./runtime/module ./runtime/wasm/... ./runtime/process -count=1 -timeout 60m
+	JOBHOST_CHAOS=1 go test ./test/... ./host/queue/... ./host/workflow/... ./internal/pgdb ./internal/sqlitedb ./state/... ./runtime/jobabi ./runtime/module ./runtime/wasm/... ./runtime/process -count=1 -timeout 60m
 
 # guests_of runs the scripts of some folders, if there is a compiler for them.
 define guests_of

@@ -51,8 +51,9 @@ const patience = 2 * time.Second
 func (c *trio) begin(ctx context.Context, round int) *load {
 	l := &load{t: c.t, hosts: c.hosts, door: c.door.URL, round: round, ctx: ctx, over: make(chan struct{}), acked: map[string][]string{}}
 	c.t.Cleanup(l.done.Wait) // of a test that has failed before the end
+	pause := time.Duration(often(50, 20)) * time.Millisecond
 	for producer := range 6 {
-		l.done.Go(func() { l.every(20*time.Millisecond, producer, []string{plain, adds, parents}[producer%3], l.submit) })
+		l.done.Go(func() { l.every(pause, producer, []string{plain, adds, parents}[producer%3], l.submit) })
 	}
 	l.done.Go(func() { l.every(200*time.Millisecond, 6, keyed, l.submit) })
 	l.done.Go(func() { l.every(300*time.Millisecond, 7, workflow, l.startWorkflow) })

@@ -62,7 +62,7 @@ func TestLargeReplaysThatNobodyReads(t *testing.T) {
 		})
 	}
 	group.Wait()
-	check := s.neglect(host, "/v1/states/j/watch", true, 240)
+	check := s.neglect(host, "/v1/states/j/watch", true, 120)
 	n := 0
 	for e, err := range host.WatchStates(t.Context(), jobhost.StateQuery{Job: "j"}) {
 		if err != nil {

@@ -39,39 +39,41 @@ func inProject(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// TestNewWorker makes, builds and tests a project in each language whose tools are installed.
+// TestNewWorker makes a project in each language whose tools are installed, and runs the commands of its README that need
+// no host: they build it, and test it as a whole and in parts. [TestNewWorkerAsPrinted] runs the others.
 func TestNewWorker(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		lang string
-		need func(t *testing.T)
-		unit string // tests in the language itself, as a shell command
-	}{
-		{"go", nothing, "go vet . && go test ."},
-		{"c", programs("clang", "wasm-ld"), ""},
-		{"rust", needRust, ""},
-		{"zig", programs("zig"), "./build.sh test"},
-		{"assemblyscript", programs("node", "asc"), ""},
-		{"js", needModules("quickjs-wasi", "binaryen"), ""},
-		{"python", needPython, ""},
-		{"node", needModules("esbuild", "@grpc/grpc-js", "protobufjs"), ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.lang, func(t *testing.T) {
+	for lang, need := range newWorkers {
+		t.Run(lang, func(t *testing.T) {
 			t.Parallel()
-			tt.need(t)
-			dir := newProject(t, tt.lang)
+			need(t)
+			dir := newProject(t, lang)
 			install(t, dir)
-			build(t, dir, "./build.sh")
-			out := inProject(t, dir, "worker", "test")
+			readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			project, out := openTerminal(t, dir), ""
+			for _, command := range fenced(string(readme)) {
+				if !needsHost(command) && command != "cargo test" { // which is no part of what CI installs
+					out += project.run("exec 2>&1; " + command)
+				}
+			}
 			if !strings.Contains(out, " 2 ok, 0 failed") {
 				t.Errorf("the cases: %s", out)
 			}
-			if tt.unit != "" {
-				build(t, dir, tt.unit)
+			if lang == "go" {
+				build(t, dir, "go vet .")
 			}
 		})
 	}
+}
+
+// newWorkers are the languages of projects, with what they need.
+var newWorkers = map[string]func(*testing.T){
+	"go": nothing, "c": programs("clang", "wasm-ld"), "rust": needRust, "zig": programs("zig"),
+	"assemblyscript": programs("node", "asc"), "js": needModules("quickjs-wasi", "binaryen"),
+	"python": needPython, "node": needModules("esbuild", "@grpc/grpc-js", "protobufjs"),
 }
 
 // A build without its compiler says what to install.

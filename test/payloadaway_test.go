@@ -94,9 +94,12 @@ func (l *latencies) cut() (p99 time.Duration, n int) {
 	return took[len(took)*99/100], len(took)
 }
 
-// submitSmall runs small jobs of a worker, one after the other, until ctx ends.
+// submitSmall runs small jobs of a worker, one after the other with short breaks, until ctx ends.
 func submitSmall(ctx context.Context, t *testing.T, host *process, worker string, l *latencies) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
+		<-tick.C
 		began := time.Now()
 		receipt, err := host.Submit(t.Context(), jobhost.Spec{ID: fmt.Sprintf("small-%s-%d", worker, i), Worker: worker, Payload: []byte("x")})
 		if err != nil {
@@ -118,7 +121,7 @@ func submitSmall(ctx context.Context, t *testing.T, host *process, worker string
 // wait until it is back, and results returned during the outage are stored then,
 // without running anything again.
 func TestPayloadStoreAnswers500(t *testing.T) {
-	outage := 5 * time.Second
+	outage := 3 * time.Second
 	if os.Getenv("JOBHOST_CHAOS") != "" {
 		outage = time.Minute
 	}

@@ -4,12 +4,16 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,6 +44,8 @@ func TestMain(m *testing.M) {
 	if beDying() {
 		return
 	}
+	// Most tests wait for processes most of the time. The command line may say otherwise.
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // there is this flag
 	code := m.Run()
 	if path, err := binary(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
@@ -182,8 +188,7 @@ func (p *process) awaitReady(s *site) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
+	var pause pauses
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil)
 		if err != nil {
@@ -197,7 +202,7 @@ func (p *process) awaitReady(s *site) {
 			}
 		}
 		select {
-		case <-tick.C:
+		case <-pause.next():
 		case <-p.read:
 			s.t.Fatalf("the host ended before it was ready:\n%s", p.logText())
 		case <-ctx.Done():
@@ -210,6 +215,22 @@ func (p *process) logText() string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return strings.Join(p.log, "\n")
+}
+
+// logged reports whether the log has a line with the text.
+func (p *process) logged(text string) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return slices.ContainsFunc(p.log, func(line string) bool { return strings.Contains(line, text) })
+}
+
+// pauses are those between questions. They grow, since what takes its time needn't be asked for all of it.
+type pauses struct{ last time.Duration }
+
+// next returns a channel that gets the time when the next pause is over.
+func (p *pauses) next() <-chan time.Time {
+	p.last = min(5*time.Millisecond+p.last*5/4, 100*time.Millisecond)
+	return time.After(p.last)
 }
 
 // attemptLine is a line of the host's log about an attempt.
@@ -276,11 +297,10 @@ func (p *process) wait() int {
 // awaitLog returns when the log has a line with the text.
 func (p *process) awaitLog(text string) {
 	p.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !strings.Contains(p.logText(), text) {
+	var pause pauses
+	for !p.logged(text) {
 		select {
-		case <-tick.C:
+		case <-pause.next():
 		case <-p.read:
 			return
 		}
@@ -294,8 +314,7 @@ func awaitState(t *testing.T, p *process, id string, state jobhost.State) jobhos
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
+	var pause pauses
 	for {
 		job, err := p.Job(ctx, id)
 		if err != nil {
@@ -304,7 +323,7 @@ func awaitState(t *testing.T, p *process, id string, state jobhost.State) jobhos
 		if job.State == state {
 			return job
 		}
-		<-tick.C
+		<-pause.next()
 	}
 }
 

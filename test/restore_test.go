@@ -94,14 +94,13 @@ func awaitMetric(t *testing.T, s *site, p *process, series string, least float64
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	var pause pauses
 	for {
 		if metric(ctx, t, s, series) >= least {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-pause.next():
 		case <-ctx.Done():
 			t.Fatalf("%s is not %v:\n%s", series, least, p.logText())
 		}

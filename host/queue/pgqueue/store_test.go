@@ -97,6 +97,7 @@ func openAt(t testing.TB, url, schema string, schemas []pgdb.Schema,
 func TestStore(t *testing.T) {
 	t.Parallel()
 	h := queuetest.Harness{
+		Slow: true,
 		Open: func(t testing.TB) record.Store { return open(t, postgres.Shared(t).Schema(t)) },
 		Reopen: func(t testing.TB, s record.Store) record.Store {
 			old := s.(*store)

@@ -28,6 +28,9 @@ type Harness struct {
 	// Fault lets a store meet the fault that most likely leaves it open what became of
 	// a commit, such as a connection that is cut. Nil = there is none that can be made here.
 	Fault func(t testing.TB, s record.Store)
+	// Slow says that a commit takes milliseconds: the property is then checked fewer times,
+	// unless JOBHOST_CHAOS=1 (make chaos).
+	Slow bool
 }
 
 // Run runs the suite. Its subtests run in parallel with each other.

@@ -14,7 +14,7 @@ import (
 // with the test.
 func (s *Server) Follower(t testing.TB, options ...string) *Server {
 	t.Helper()
-	f, err := s.follower(options)
+	f, err := s.follower(t, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,9 +25,9 @@ func (s *Server) Follower(t testing.TB, options ...string) *Server {
 	return f
 }
 
-func (s *Server) follower(options []string) (f *Server, err error) {
+func (s *Server) follower(t testing.TB, options []string) (f *Server, err error) {
 	f = &Server{options: append(s.options[:len(s.options):len(s.options)], options...)}
-	if f.dir, err = os.MkdirTemp("", "jobhost-postgres-"); err != nil {
+	if f.dir, err = newFolder(t); err != nil {
 		return nil, err
 	}
 	if err := f.owner(); err != nil {

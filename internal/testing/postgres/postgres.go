@@ -51,7 +51,7 @@ func Start(t testing.TB, options ...string) *Server {
 
 func startWith(t testing.TB, options []string, prepare ...func(*Server) error) *Server {
 	t.Helper()
-	s, err := start(options, prepare...)
+	s, err := start(t, options, prepare...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +92,9 @@ func versionOf(path string) int {
 }
 
 // start makes a server, which is prepared before it is launched.
-func start(options []string, prepare ...func(*Server) error) (s *Server, err error) {
-	s = &Server{options: append([]string{"fsync=off", "synchronous_commit=on", "full_page_writes=off", "max_connections=200"}, options...)}
-	if s.dir, err = os.MkdirTemp("", "jobhost-postgres-"); err != nil {
+func start(t testing.TB, options []string, prepare ...func(*Server) error) (s *Server, err error) {
+	s = &Server{options: append([]string{"fsync=off", "synchronous_commit=on", "full_page_writes=off", "max_connections=200", "max_wal_size=256MB"}, options...)}
+	if s.dir, err = newFolder(t); err != nil {
 		return nil, err
 	}
 	if err := s.owner(); err != nil {
@@ -312,7 +312,7 @@ var shared struct {
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	need(t)
-	shared.once.Do(func() { shared.server, shared.err = start(nil) })
+	shared.once.Do(func() { shared.server, shared.err = start(t, nil) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
