@@ -86,8 +86,8 @@ func TestClusterKillsCostNoAttempt(t *testing.T) {
 		<-time.After(1500 * time.Millisecond) // in which it notes what runs
 		leader.process.kill()
 		c.door.forget()
-		leader.process = leader.begin("run")
 		c.awaitLeader(leader)
+		leader.process = leader.begin("run") // not before: it would lead again
 	}
 	c.door.release()
 	for _, id := range ids {

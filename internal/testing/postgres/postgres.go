@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,20 +177,32 @@ func (s *Server) launch() error {
 	s.process = exec.CommandContext(context.Background(), path, args...)
 	s.process.Dir, s.process.Stdout, s.process.Stderr = s.dir, log, log
 	s.process.SysProcAttr = attributes(s.as)
-	if err := s.process.Start(); err != nil {
+	if err := s.launched(); err != nil {
 		return err
 	}
-	process, ended := s.process, make(chan struct{})
-	s.ended = ended
-	s.waits.Go(func() {
-		_ = process.Wait()
-		close(ended)
-	})
 	if err := s.answer(); err != nil {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("start PostgreSQL: %w\n%s", err, text)
 	}
 	return nil
+}
+
+// launched starts the process from a thread that stays until it ends: the kernel ends the server with the thread that has
+// started it, and a thread ends with a goroutine of some test that was locked to it.
+func (s *Server) launched() error {
+	process, started, ended := s.process, make(chan error), make(chan struct{})
+	s.ended = ended
+	s.waits.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := process.Start()
+		started <- err
+		if err == nil {
+			_ = process.Wait()
+		}
+		close(ended)
+	})
+	return <-started
 }
 
 // answer waits until the server answers.
