@@ -279,8 +279,8 @@ func (l *load) results(kind string, ids []string, see func(result string)) {
 	_ = all.Wait()
 }
 
-// sums checks that jobs have ended and counted themselves once each. What an attempt is told of a sum doesn't hold what
-// others add meanwhile, so only what is stored says that.
+// sums checks that jobs have ended and counted themselves once each. The sum that an attempt gets may lack what
+// others add meanwhile, so what is stored is looked at.
 func (l *load) sums(kind string, ids []string) {
 	l.t.Helper()
 	counted := 0

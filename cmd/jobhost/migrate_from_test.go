@@ -74,8 +74,8 @@ func openSchema(t testing.TB, url, schema string) *pgdb.DB {
 	return db
 }
 
-// openPostgres returns the store of a new term in a schema, which is closed with the test.
-func openPostgres(t testing.TB, url, schema string) *movable {
+// openTerm begins a term in a schema. The function ends it.
+func openTerm(t testing.TB, url, schema string) (*pgdb.DB, *pgdb.Term, *pgdb.Writer, func() error) {
 	t.Helper()
 	ctx, db := context.Background(), openSchema(t, url, schema)
 	term, err := db.Acquire(ctx)
@@ -86,16 +86,23 @@ func openPostgres(t testing.TB, url, schema string) *movable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := pgqueue.New(ctx, db, term, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &movable{Store: jobs, schema: schema, end: func() error {
+	return db, term, w, func() error {
 		w.Close()
 		err := term.Release(ctx)
 		db.Close()
 		return err
-	}}
+	}
+}
+
+// openPostgres returns the store of a new term in a schema, which is closed with the test.
+func openPostgres(t testing.TB, url, schema string) *movable {
+	t.Helper()
+	db, term, w, end := openTerm(t, url, schema)
+	jobs, err := pgqueue.New(context.Background(), db, term, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &movable{Store: jobs, schema: schema, end: end}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -200,8 +207,8 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// TestMoveMemory: of what is moved only a little is in memory at one time. Other tests would use memory beside it.
-func TestMoveMemory(t *testing.T) { //nolint:paralleltest // see above
+// TestMoveMemory: of what is moved only a little is in memory at one time.
+func TestMoveMemory(t *testing.T) { //nolint:paralleltest // it measures memory, which other tests would use beside it
 	const jobs, size, most = 200, 256 << 10, 24 << 20
 	dir := t.TempDir()
 	fillStore(t, dir, jobs, make([]byte, size))

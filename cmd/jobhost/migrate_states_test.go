@@ -49,25 +49,12 @@ func statesOnSQLite(t testing.TB, dir string) *movableStates {
 // statesOnPostgres returns the states of a new term in a schema, which are closed with the test.
 func statesOnPostgres(t testing.TB, url, schema string) *movableStates {
 	t.Helper()
-	ctx, db := context.Background(), openSchema(t, url, schema)
-	term, err := db.Acquire(ctx)
+	db, term, w, end := openTerm(t, url, schema)
+	states, err := pgstate.New(context.Background(), db, term, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := term.NewWriter(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	states, err := pgstate.New(ctx, db, term, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &movableStates{Store: states, schema: schema, end: func() error {
-		w.Close()
-		err := term.Release(ctx)
-		db.Close()
-		return err
-	}}
+	s := &movableStates{Store: states, schema: schema, end: end}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -35,7 +35,7 @@ func TestHeartbeatNoticesLostCommits(t *testing.T) {
 		t.Error(err)
 	}
 	if n := <-lost; n != 2 {
-		t.Errorf("%d commits are told to be lost", n)
+		t.Errorf("%d commits are reported as lost", n)
 	}
 	if _, err := h.add("k", 1); !errors.Is(err, pgdb.ErrTermOver) {
 		t.Errorf("a commit after it: %v", err)
