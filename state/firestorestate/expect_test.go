@@ -159,7 +159,10 @@ func (h held) SendMsg(m any) error {
 // process has made it meanwhile, goes on.
 func TestLateLookAtNewJob(t *testing.T) {
 	t.Parallel()
-	fake := firestorefake.New()
+	onClocks(t, testLateLook)
+}
+
+func testLateLook(t *testing.T, fake *firestorefake.Server) {
 	log := newLines()
 	var streams atomic.Int32
 	cut, seen, release := make(chan struct{}), make(chan struct{}, 2), make(chan struct{})
@@ -205,4 +208,58 @@ func TestLateLookAtNewJob(t *testing.T) {
 		t.Errorf("the feed has ended: %v", err)
 	}
 	f.wantRising(t)
+}
+
+// TestLateOpenOfNewJob: who found no job, and follows it when this process has made it meanwhile, looks again, and ends
+// no feed of it.
+func TestLateOpenOfNewJob(t *testing.T) {
+	t.Parallel()
+	onClocks(t, testLateOpen)
+}
+
+func testLateOpen(t *testing.T, fake *firestorefake.Server) {
+	var looks atomic.Int32
+	looked, release := make(chan struct{}), make(chan struct{})
+	s := open(t, at(serve(t, fake, grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		h := held{stream, stream.Context(), func() {}}
+		if info.FullMethod == "/google.firestore.v1.Firestore/BatchGetDocuments" && looks.Add(1) == 2 { // the second Open
+			h.wait = func() {
+				close(looked)
+				<-release
+			}
+		}
+		return handle(srv, h)
+	}))))
+	src, f := follow(t, s, 1)
+	late := make(chan error)
+	go func() {
+		other, err := s.Open(t.Context(), job, 1, newFeed())
+		if err == nil {
+			err = other.Close()
+		}
+		late <- err
+	}()
+	<-looked
+	set(t, src, of("tag", 1))
+	close(release)
+	if err := <-late; err != nil {
+		t.Errorf("the second Open: %v", err)
+	}
+	if err := f.reason(); err != nil {
+		t.Errorf("the feed has ended: %v", err)
+	}
+}
+
+// onClocks runs a test on a fake whose clock tells all moments apart, and on one that tells none apart.
+func onClocks(t *testing.T, test func(*testing.T, *firestorefake.Server)) {
+	t.Run("fine", func(t *testing.T) {
+		t.Parallel()
+		test(t, firestorefake.New())
+	})
+	t.Run("coarse", func(t *testing.T) {
+		t.Parallel()
+		fake := firestorefake.New()
+		fake.Freeze()
+		test(t, fake)
+	})
 }

@@ -115,8 +115,8 @@ func (l *listener) takeJob(b *batch) error {
 		if now != nil {
 			_ = l.bornLocked(now) // its feeds get an error
 		}
-	case now == nil && b.at.Before(l.born), now != nil && now.born.Before(l.born):
-		// That was before a write of this process made it.
+	case now == nil && !b.at.After(l.born), now != nil && now.born.Before(l.born):
+		// That was before a write of this process made it, or in the same moment: emulators' clocks have milliseconds.
 	case now == nil || !now.born.Equal(l.born) || !now.DeletedAt.IsZero():
 		l.endLocked(state.ErrDeleted)
 	}

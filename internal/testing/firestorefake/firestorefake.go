@@ -37,6 +37,7 @@ type Server struct {
 	aborted int           // commits that conflicted
 	streams int           // that are listening
 	now     time.Time     // of the last commit or read
+	frozen  bool          // now stays what it is
 	changed chan struct{} // closed by the next commit
 }
 
@@ -58,6 +59,15 @@ func (s *Server) Commits() (made, aborted int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.commits, s.aborted
+}
+
+// Freeze stops the clock: all reads and commits have the same time from now on. That is how things that happen within
+// a millisecond look with emulators whose clocks are no finer.
+func (s *Server) Freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readLocked()
+	s.frozen = true
 }
 
 // Listening returns how many streams are listening.
@@ -96,7 +106,9 @@ func (s *Server) Commit(_ context.Context, req *pb.CommitRequest) (*pb.CommitRes
 			return nil, status.Error(codes.Aborted, "Too much contention on these documents. Please try again.")
 		}
 	}
-	s.now = later(s.now)
+	if !s.frozen {
+		s.now = later(s.now)
+	}
 	w := writing{Server: s, after: map[string]*pb.Document{}}
 	resp := &pb.CommitResponse{CommitTime: timestamppb.New(s.now)}
 	for _, write := range req.GetWrites() {
@@ -145,7 +157,7 @@ func later(last time.Time) time.Time {
 
 // readLocked returns the time of a read: anything it doesn't see is committed later.
 func (s *Server) readLocked() *timestamppb.Timestamp {
-	if now := time.Now().UTC().Truncate(time.Microsecond); now.After(s.now) {
+	if now := time.Now().UTC().Truncate(time.Microsecond); now.After(s.now) && !s.frozen {
 		s.now = now
 	}
 	return timestamppb.New(s.now)
