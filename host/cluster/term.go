@@ -98,7 +98,7 @@ func (m *Member) awaitEnd(ctx, life context.Context, term *pgdb.Term) error {
 func (m *Member) begin(ctx context.Context, v *victory) {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
-	if err := m.cfg.DB.Led(ctx, m.cfg.Name); err != nil {
+	if err := m.cfg.DB.WishMet(ctx, m.cfg.Name); err != nil {
 		m.log.Warn("take back the wish to lead", logkey.Error, err)
 	}
 	m.mu.Lock()

@@ -31,7 +31,7 @@ func (w *Writer) commit(g *group) error {
 			w.committed()
 			return nil
 		}
-		if undone := w.undo(); undone != nil && !isLost(undone) {
+		if undone := w.undo(); undone != nil && !isConnLost(undone) {
 			err = errors.Join(err, undone)
 		}
 		if err != nil {
@@ -57,12 +57,12 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 		if f := t.db.cfg.Observer.Fenced; f != nil {
 			f()
 		}
-		w.lookForLost()
+		w.checkForLostCommits()
 		t.over("another host has taken over")
 		return false, t.Err()
 	case t.Err() != nil:
 		return false, t.Err()
-	case !isLost(err) && !t.conn.IsClosed():
+	case !isConnLost(err) && !t.conn.IsClosed():
 		return false, w.refused(err)
 	}
 	n := w.n + 1
@@ -138,8 +138,8 @@ func (w *Writer) flush() error {
 	return err
 }
 
-// isShort reports whether a server can't write now, but may later. What it was to do was not done.
-func isShort(err error) bool {
+// isTemporary reports whether a server can't write now, but may later. What it was to do was not done.
+func isTemporary(err error) bool {
 	switch state := stateOf(err); state {
 	case readOnlySQL, lockNotAvailable, queryCanceled, "40001", "40P01":
 		return true
@@ -152,9 +152,9 @@ func isShort(err error) bool {
 // the database has: the next term reads it anew.
 func (w *Writer) refused(err error) error {
 	switch {
-	case isShort(err):
+	case isTemporary(err):
 		return unavailable(err)
-	case isData(err):
+	case isBadData(err):
 		return &badData{&jobhost.Error{Code: jobhost.CodeInvalid, Message: "write to PostgreSQL: " + reasonOf(err)}}
 	}
 	w.term.over("a commit was refused: " + reasonOf(err))
@@ -230,8 +230,8 @@ func (w *Writer) lookUp(n int64) (applied bool, err error) {
 	return applied, nil
 }
 
-// lookForLost ends the term with this reason if the database has lost acknowledged commits.
-func (w *Writer) lookForLost() {
+// checkForLostCommits ends the term with this reason if the database has lost acknowledged commits.
+func (w *Writer) checkForLostCommits() {
 	t := w.term
 	if t.conn.PgConn().TxStatus() != 'I' {
 		if _, err := t.conn.Exec(t.ctx, "ROLLBACK"); err != nil {
@@ -251,13 +251,13 @@ func (w *Writer) lacksCommits(last *int64) bool {
 	if w.n == 0 || last != nil && *last >= w.n {
 		return false
 	}
-	w.term.lacks(w.n, last)
+	w.term.lostCommits(w.n, last)
 	return true
 }
 
-// lacks ends a term of which the database had acknowledged commits up to a number, and has none after the last; nil = it
+// lostCommits ends a term of which the database had acknowledged commits up to a number, and has none after the last; nil = it
 // has none at all.
-func (t *Term) lacks(acknowledged int64, last *int64) {
+func (t *Term) lostCommits(acknowledged int64, last *int64) {
 	t.lost.Do(func() {
 		lost := acknowledged
 		if last != nil {

@@ -37,7 +37,7 @@ func (db *DB) prepare(c *pgx.ConnConfig) {
 
 // connect opens a connection of its own.
 func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, db.connectTime())
+	ctx, cancel := context.WithTimeout(ctx, db.connectTimeout())
 	defer cancel()
 	c := db.conn.Copy()
 	db.servers.order(&c.Config)
@@ -48,9 +48,9 @@ func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// connectTime is how long a connection may take, also if all servers but the last don't answer.
-func (db *DB) connectTime() time.Duration {
-	return time.Duration(1+number(&db.conn.Config)) * connectTime
+// connectTimeout is how long a connection may take, also if all servers but the last don't answer.
+func (db *DB) connectTimeout() time.Duration {
+	return time.Duration(1+serverCount(&db.conn.Config)) * connectTime
 }
 
 // minVersion is the oldest server that is supported: 13 is the oldest that still gets fixes when this was written.
@@ -60,7 +60,7 @@ const minVersion = 13
 func (db *DB) check(ctx context.Context) error {
 	var version int
 	var fsync, commit, server, client string
-	ctx, cancel := context.WithTimeout(ctx, db.connectTime())
+	ctx, cancel := context.WithTimeout(ctx, db.connectTimeout())
 	defer cancel()
 	err := db.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'),
 		current_setting('server_encoding'), current_setting('client_encoding')`).Scan(&version, &fsync, &commit, &server, &client)

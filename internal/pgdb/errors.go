@@ -30,8 +30,8 @@ func stateOf(err error) string {
 	return ""
 }
 
-// isLost reports whether the connection is gone, so that the outcome of what was under way is unknown.
-func isLost(err error) bool {
+// isConnLost reports whether the connection is gone, so that the outcome of what was under way is unknown.
+func isConnLost(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -47,9 +47,9 @@ func isLost(err error) bool {
 		pgconn.SafeToRetry(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isData reports whether the server doesn't take what a change has in it: a text that is none, or more than an index may
+// isBadData reports whether the server doesn't take what a change has in it: a text that is none, or more than an index may
 // have. The others of the commit can be made.
-func isData(err error) bool {
+func isBadData(err error) bool {
 	state := stateOf(err)
 	return len(state) == 5 && (state[:2] == "22" || state[:2] == "54")
 }

@@ -22,7 +22,7 @@ var errPooled = &jobhost.Error{
 // checkPooler refuses poolers that give a connection another session for each transaction: locks of a session and
 // statements that it has prepared would be those of others. It prepares nothing itself, since that may fail there.
 func (db *DB) checkPooler(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*db.connectTime())
+	ctx, cancel := context.WithTimeout(ctx, 2*db.connectTimeout())
 	defer cancel()
 	first, err := db.pool.Acquire(ctx)
 	if err != nil {

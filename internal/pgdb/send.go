@@ -16,7 +16,7 @@ const sendConns = 4
 func (db *DB) Send(ctx context.Context, queue func(b *pgx.Batch)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	err := patiently(ctx, db.send, func() error { return db.sendOnce(ctx, queue) })
+	err := retryWhileDown(ctx, db.send, func() error { return db.sendOnce(ctx, queue) })
 	return explain(ctx, "send to PostgreSQL", err)
 }
 

@@ -76,5 +76,5 @@ func (s *servers) order(c *pgconn.Config) {
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = all[0].Host, all[0].Port, all[0].TLSConfig, all[1:]
 }
 
-// number is how many servers a configuration names; some may stand there twice, with and without TLS.
-func number(c *pgconn.Config) int { return 1 + len(c.Fallbacks) }
+// serverCount is how many servers a configuration names; some may stand there twice, with and without TLS.
+func serverCount(c *pgconn.Config) int { return 1 + len(c.Fallbacks) }

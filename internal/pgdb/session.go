@@ -16,9 +16,9 @@ import (
 // Session runs statements one after the other, in a transaction or a snapshot. Its statements name tables as
 // jobhost.NAME, whatever the schema is.
 type Session struct {
-	db  *DB
-	ctx context.Context //nolint:containedctx // of the transaction, which is as short-lived as the session
-	on  interface {
+	db   *DB
+	ctx  context.Context //nolint:containedctx // of the transaction, which is as short-lived as the session
+	conn interface {
 		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 		CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
@@ -31,13 +31,13 @@ const withoutJIT = "SET LOCAL jit=off"
 
 // Exec runs a statement and returns how many rows it has changed.
 func (s *Session) Exec(sql string, args ...any) (int64, error) {
-	tag, err := s.on.Exec(s.ctx, s.db.SQL(sql), args...)
+	tag, err := s.conn.Exec(s.ctx, s.db.SQL(sql), args...)
 	return tag.RowsAffected(), err
 }
 
 // Each runs a query and calls fn for each row, which was scanned into the variables.
 func (s *Session) Each(into []any, fn func() error, sql string, args ...any) error {
-	rows, err := s.on.Query(s.ctx, s.db.SQL(sql), args...)
+	rows, err := s.conn.Query(s.ctx, s.db.SQL(sql), args...)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *Session) Each(into []any, fn func() error, sql string, args ...any) err
 // Numbers runs a query whose columns are all bigint and not NULL, and calls fn with each row, which it may not keep. For
 // many rows it takes a fraction of the time of Each.
 func (s *Session) Numbers(fn func(row []int64), sql string, args ...any) error {
-	rows, err := s.on.Query(s.ctx, s.db.SQL(sql), args...)
+	rows, err := s.conn.Query(s.ctx, s.db.SQL(sql), args...)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Session) Numbers(fn func(row []int64), sql string, args ...any) error {
 
 // One runs a query for one row, which it scans into the variables, and reports whether there is one.
 func (s *Session) One(into []any, sql string, args ...any) (found bool, err error) {
-	rows, err := s.on.Query(s.ctx, s.db.SQL(sql), args...)
+	rows, err := s.conn.Query(s.ctx, s.db.SQL(sql), args...)
 	if err != nil {
 		return false, err
 	}
@@ -87,7 +87,7 @@ func (s *Session) One(into []any, sql string, args ...any) (found bool, err erro
 // They are sent as they come, so that there may be any number of them.
 func (s *Session) Copy(table string, columns []string, next func() ([]any, error)) (int64, error) {
 	var failed error
-	n, err := s.on.CopyFrom(s.ctx, pgx.Identifier{s.db.cfg.Schema, table}, columns, pgx.CopyFromFunc(func() (row []any, err error) {
+	n, err := s.conn.CopyFrom(s.ctx, pgx.Identifier{s.db.cfg.Schema, table}, columns, pgx.CopyFromFunc(func() (row []any, err error) {
 		row, failed = next()
 		return row, failed
 	}))
@@ -102,16 +102,16 @@ func (s *Session) Copy(table string, columns []string, next func() ([]any, error
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	return explainRead(ctx, patiently(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
+	return explainRead(ctx, retryWhileDown(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
 }
 
-// patiently does something anew while the server can't be reached: one that is restarted, or replaced by another, is back
+// retryWhileDown does something anew while the server can't be reached: one that is restarted, or replaced by another, is back
 // within seconds. Attempts that read keys would fail otherwise.
-func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
+func retryWhileDown(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
 	until, wait := time.Now().Add(statementTime), time.Duration(0)
 	for {
 		err := do()
-		if !isLost(err) || ctx.Err() != nil || time.Now().After(until) {
+		if !isConnLost(err) || ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
 		pool.Reset() // of a server that was restarted, all connections are gone
@@ -122,11 +122,11 @@ func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
 	}
 }
 
-// twice asks the server on a connection of the pool, and once more on a new one if that is lost: after a restart or a
+// retryOnce asks the server on a connection of the pool, and once more on a new one if that is lost: after a restart or a
 // failover of the server all that the pool has are. do may run twice.
-func (db *DB) twice(ctx context.Context, do func() error) error {
+func (db *DB) retryOnce(ctx context.Context, do func() error) error {
 	err := do()
-	if !isLost(err) {
+	if !isConnLost(err) {
 		return err
 	}
 	db.pool.Reset()
@@ -153,7 +153,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
-	err = fn(&Session{db: db, ctx: ctx, on: conn})
+	err = fn(&Session{db: db, ctx: ctx, conn: conn})
 	_, ended := conn.Exec(ctx, "ROLLBACK") // there is nothing to commit
 	return errors.Join(err, ended)
 }
@@ -162,7 +162,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	return explainRead(ctx, patiently(ctx, db.pool, func() error {
+	return explainRead(ctx, retryWhileDown(ctx, db.pool, func() error {
 		b := &pgx.Batch{}
 		b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 		queue(b)

@@ -19,8 +19,8 @@ type Table[K comparable, R any] struct {
 	Scan func(rows pgx.Rows) (K, R, error)
 	// Bytes is how much memory the content of a row takes; nil = rows are small.
 	Bytes func(*R) int
-	// Over reports whether a row is hardly ever needed again, so that it isn't kept; nil = none is.
-	Over func(*R) bool
+	// Cold reports whether a row is hardly ever needed again, so that it isn't kept; nil = none is.
+	Cold func(*R) bool
 
 	rows    map[K]*entry[R]
 	bytes   int // of the content of rows, as far as they were read or committed
@@ -127,7 +127,7 @@ func (t *Table[K, R]) Change(key K) (RowChange[K, R], bool) {
 
 // Look reads a row outside of the image, for a goroutine other than the writer; nil = there is none.
 func (t *Table[K, R]) Look(s *Session, key K) (*R, error) {
-	rows, err := s.on.Query(s.ctx, s.db.SQL(t.SQL), t.Args([]K{key})...)
+	rows, err := s.conn.Query(s.ctx, s.db.SQL(t.SQL), t.Args([]K{key})...)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func (t *Table[K, R]) AfterCommit() {
 		e := t.rows[key]
 		t.bytes += t.weight(e.is) - t.weight(e.was)
 		e.was, e.known, e.changed = e.is, true, false
-		if e.is != nil && t.Over != nil && t.Over(e.is) {
+		if e.is != nil && t.Cold != nil && t.Cold(e.is) {
 			t.forget(key)
 		}
 	}

@@ -10,7 +10,7 @@ func TestTableBounds(t *testing.T) {
 	t.Parallel()
 	rows := Table[int, string]{
 		Bytes: func(s *string) int { return len(*s) },
-		Over:  func(s *string) bool { return *s == "over" },
+		Cold:  func(s *string) bool { return *s == "over" },
 	}
 	bytes := func() (n int) {
 		for _, e := range rows.rows {

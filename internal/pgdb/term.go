@@ -60,7 +60,7 @@ const (
 
 // Leader returns who leads, or led last; the zero Leader = nobody has led yet.
 func (db *DB) Leader(ctx context.Context) (l Leader, err error) {
-	err = db.twice(ctx, func() error {
+	err = db.retryOnce(ctx, func() error {
 		return db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, released, backend
 			FROM jobhost.lease WHERE shard=$1`), db.cfg.Shard).Scan(&l.Epoch, &l.Host, &l.Address, (*seconds)(&l.Renewed), &l.Released, &l.backend)
 	})
@@ -109,7 +109,7 @@ func (db *DB) Acquire(ctx context.Context) (*Term, error) {
 			return t, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case err != nil && !isLost(err) && stateOf(err) != "":
+		case err != nil && !isConnLost(err) && stateOf(err) != "":
 			return nil, err
 		case err != nil:
 			db.cfg.Logger.Warn("ask who leads", logkey.Error, err)
@@ -142,7 +142,7 @@ func (db *DB) TakeOver(ctx context.Context, l Leader) (*Term, error) {
 		_ = conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	t.done.Go(t.beat)
+	t.done.Go(t.keepLease)
 	return t, nil
 }
 
@@ -234,7 +234,7 @@ func (t *Term) over(why string) {
 func (t *Term) Release(ctx context.Context) error {
 	t.over("this host has given it up")
 	t.done.Wait()
-	err := t.db.twice(ctx, func() error {
+	err := t.db.retryOnce(ctx, func() error {
 		_, err := t.db.pool.Exec(ctx, t.db.SQL("UPDATE jobhost.lease SET released=true WHERE shard=$1 AND epoch=$2"), t.db.cfg.Shard, t.Epoch())
 		return err
 	})

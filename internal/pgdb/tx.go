@@ -24,12 +24,12 @@ type Member interface {
 
 // Tx is a commit in the making, within [Change.Apply].
 type Tx struct {
-	writer  *Writer
-	members []Member
-	lacks   bool  // rows are missing: all changes will be applied again
-	missed  bool  // rows are missing that the change, or its part that is applied, has asked for
-	open    bool  // a transaction was begun: see Direct
-	err     error // of a statement
+	writer     *Writer
+	members    []Member
+	incomplete bool  // rows are missing: all changes will be applied again
+	missed     bool  // rows are missing that the change, or its part that is applied, has asked for
+	open       bool  // a transaction was begun: see Direct
+	err        error // of a statement
 
 	part     int  // number of the part that is applied, counted over all changes
 	direct   int  // the last part that has called Direct
@@ -58,7 +58,7 @@ func (tx *Tx) Join(m Member) {
 // Miss says that a row is missing from the image of a member. True = it was read at once: look again.
 func (tx *Tx) Miss() bool {
 	if !tx.open {
-		tx.lacks, tx.missed = true, true
+		tx.incomplete, tx.missed = true, true
 		return false
 	}
 	if tx.err == nil {
@@ -104,7 +104,7 @@ func (tx *Tx) Direct() *Session {
 	}
 	tx.direct = tx.part
 	w := tx.writer
-	if !tx.open && (tx.lacks || !w.scouted) {
+	if !tx.open && (tx.incomplete || !w.scouted) {
 		tx.scout()
 		return nil
 	}
@@ -114,7 +114,7 @@ func (tx *Tx) Direct() *Session {
 	for _, m := range tx.members {
 		m.Flushed()
 	}
-	return &Session{db: w.term.db, ctx: w.term.ctx, on: w.term.conn}
+	return &Session{db: w.term.db, ctx: w.term.ctx, conn: w.term.conn}
 }
 
 // scout begins to note which rows are looked at.
@@ -168,14 +168,14 @@ func (w *Writer) plan(g *group) error {
 		switch {
 		case w.tx.err != nil:
 			return w.tx.err
-		case !failed && !w.tx.lacks && !w.tx.scouting:
+		case !failed && !w.tx.incomplete && !w.tx.scouting:
 			return nil
 		}
-		lacks := w.tx.lacks
+		incomplete := w.tx.incomplete
 		if err := w.undo(); err != nil {
 			return err
 		}
-		if w.scouted = !failed && !lacks; !lacks {
+		if w.scouted = !failed && !incomplete; !incomplete {
 			continue // without the one that has failed, or with what there is to be done directly
 		}
 		rounds++
@@ -213,8 +213,8 @@ func (w *Writer) apply(g *group) (failed bool) {
 		switch {
 		case w.tx.err != nil:
 			return false
-		case err == nil || w.tx.lacks || w.tx.scouting:
-		case isLost(err) || isShort(err) || isFence(err):
+		case err == nil || w.tx.incomplete || w.tx.scouting:
+		case isConnLost(err) || isTemporary(err) || isFence(err):
 			w.tx.err = err // which has nothing to do with this change
 			return false
 		default:

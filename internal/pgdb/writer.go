@@ -64,13 +64,13 @@ type Writer struct {
 	queued int // operations in queue
 	closed bool
 
-	told chan *group // to the goroutine that calls Done
-	done sync.WaitGroup
+	finished chan *group // to the goroutine that calls Done
+	done     sync.WaitGroup
 }
 
 // NewWriter begins to write in a term.
 func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
-	w := &Writer{term: t, told: make(chan *group, 4)}
+	w := &Writer{term: t, finished: make(chan *group, 4)}
 	w.room.L, w.work.L = &w.mu, &w.mu
 	var n *int64
 	if err := t.conn.QueryRow(ctx, t.db.SQL("SELECT max(n) FROM jobhost.batch WHERE shard=$1"), t.db.cfg.Shard).Scan(&n); err != nil {
@@ -146,19 +146,19 @@ func (w *Writer) take() *group {
 }
 
 func (w *Writer) run() {
-	defer close(w.told)
+	defer close(w.finished)
 	for g := w.take(); g != nil; g = w.take() {
 		begun := time.Now()
 		w.commitEach(g)
 		if f := w.term.db.cfg.Observer.Committed; f != nil && g.err == nil {
 			f(len(g.changes), time.Since(begun))
 		}
-		w.told <- g
+		w.finished <- g
 	}
 }
 
 func (w *Writer) notify() {
-	for g := range w.told {
+	for g := range w.finished {
 		for i, c := range g.changes {
 			err := g.errOf(i)
 			if err == nil {

@@ -65,7 +65,7 @@ func (r *taskRows) init(db *pgdb.DB) {
 			err = rows.Scan(t.into()...)
 			return t.seq, t, err
 		},
-		Over: func(t *taskRow) bool { return t.status != record.Open },
+		Cold: func(t *taskRow) bool { return t.status != record.Open },
 	}
 	r.parts = pgdb.Table[int64, record.StatusCounts]{
 		DB: db, SQL: "SELECT job, open, succeeded, dead, cancelled FROM jobhost.part WHERE job=ANY($1)", Args: byKey,

@@ -11,8 +11,8 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// beatTime is how often a lease is renewed.
-const beatTime = time.Second
+// renewTime is how often a lease is renewed.
+const renewTime = time.Second
 
 // clock is the database's: this host's monotonic clock and an offset, which each heartbeat measures.
 type clock struct{ offset atomic.Int64 } // what to add to the time of this host, in nanoseconds
@@ -25,15 +25,15 @@ func (c *clock) set(before, after, shown time.Time) {
 	c.offset.Store(int64(shown.Sub(middle)))
 }
 
-// beat renews the lease until the term is over, on a connection of its own: the writer's is busy.
-func (t *Term) beat() {
+// keepLease renews the lease until the term is over, on a connection of its own: the writer's is busy.
+func (t *Term) keepLease() {
 	var conn *pgx.Conn
 	defer func() {
 		if conn != nil {
 			_ = conn.Close(context.Background())
 		}
 	}()
-	for sleep(t.ctx, beatTime) {
+	for sleep(t.ctx, renewTime) {
 		t.mu.Lock()
 		until := t.until
 		t.mu.Unlock()
@@ -86,7 +86,7 @@ func (t *Term) renewWith(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return err
 	case acknowledged > 0 && (last == nil || *last < acknowledged):
-		t.lacks(acknowledged, last)
+		t.lostCommits(acknowledged, last)
 		return t.Err()
 	case shown == nil:
 		return t.taken(epoch)
