@@ -1,5 +1,5 @@
 // Package cluster joins hosts that share a PostgreSQL: one leads, and the others stand by. A [Member] is this host's
-// part in it. It runs the loop of terms (term.go), in each of which it leads once; it follows who leads (leader.go,
+// part in it. It runs the loop of terms (term.go), in each of which it leads once; it follows who leads (standby.go,
 // watch.go), keeps the row of this host in the table of hosts (membership.go), and its [Member.Handler] passes on to
 // the leader what clients ask of this host (front.go, forward.go). Hosts talk to each other over mutual TLS with the
 // keys that stand in the table (key.go, peer.go).
@@ -49,8 +49,8 @@ type Config struct {
 	Lead func(ctx context.Context, term *pgdb.Term) error
 	// Repeatable tells whether a request may be carried out twice, by its body; nil = none but those of safe methods.
 	Repeatable func(r *http.Request, body []byte) bool
-	// Patience is how long a request waits while no host leads; 0 = 10 s.
-	Patience time.Duration
+	// RequestWait is how long a request waits while no host leads; 0 = 10 s.
+	RequestWait time.Duration
 	// Observer is notified of what happens.
 	Observer Observer
 	// Logger; nil = nothing is logged.
@@ -87,7 +87,7 @@ type Member struct {
 	folder   *folder     // nil = it has none
 	joined   atomic.Bool // it has its name
 
-	look chan struct{} // says that the loop has something to look at; holds one, more would say nothing new
+	wakeup chan struct{} // says that the loop has something to look at; holds one, more would say nothing new
 
 	mu      sync.Mutex    // protects the rest
 	hosts   []pgdb.Host   // at the last heartbeat
@@ -107,8 +107,8 @@ func New(ctx context.Context, cfg Config) (_ *Member, err error) {
 	if cfg.Name == "" {
 		return nil, &jobhost.Error{Code: jobhost.CodeInvalid, Field: "cluster.name", Message: "the host has no name"}
 	}
-	cfg.Patience = cmp.Or(cfg.Patience, defaultPatience)
-	m := &Member{cfg: cfg, log: cfg.Logger, look: make(chan struct{}, 1)}
+	cfg.RequestWait = cmp.Or(cfg.RequestWait, defaultRequestWait)
+	m := &Member{cfg: cfg, log: cfg.Logger, wakeup: make(chan struct{}, 1)}
 	if m.identity, err = newIdentity(cfg.Name); err != nil {
 		return nil, err
 	}
@@ -197,10 +197,10 @@ func (m *Member) Run(ctx context.Context) error {
 	return err
 }
 
-// notice makes the loop look at what has changed.
-func (m *Member) notice() {
+// wake makes the loop look at what has changed.
+func (m *Member) wake() {
 	select {
-	case m.look <- struct{}{}:
+	case m.wakeup <- struct{}{}:
 	default: // it is going to
 	}
 }

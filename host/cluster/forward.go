@@ -17,8 +17,8 @@ import (
 const (
 	// maxHeld is the largest body that is held in memory, so that it can be sent again.
 	maxHeld = 16 << 10
-	// stall is how long a client may take for the next part of what it sends or gets.
-	stall = 30 * time.Second
+	// partTimeout is how long a client may take for the next part of what it sends or gets.
+	partTimeout = 30 * time.Second
 )
 
 // call is a request that is passed on, perhaps to several leaders, one after the other.
@@ -43,7 +43,7 @@ func newCall(w http.ResponseWriter, r *http.Request) *call {
 // hold reads a small body, and prepares a large one for being passed on as it comes.
 func (c *call) hold() (err error) {
 	// The leader bounds how long a request may take, and this host how long a client may do nothing.
-	defer func() { err = errors.Join(err, c.unbound()) }()
+	defer func() { err = errors.Join(err, c.clearDeadlines()) }()
 	switch n := c.r.ContentLength; {
 	case n == 0:
 		return nil
@@ -57,8 +57,8 @@ func (c *call) hold() (err error) {
 	return nil
 }
 
-// unbound ends the times that the server gives a request and its answer.
-func (c *call) unbound() error {
+// clearDeadlines ends the times that the server gives a request and its answer.
+func (c *call) clearDeadlines() error {
 	if err := c.control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -68,14 +68,14 @@ func (c *call) unbound() error {
 	return nil
 }
 
-// again is the request for one attempt.
-func (c *call) again(ctx context.Context) *http.Request {
+// attempt returns the request for one attempt.
+func (c *call) attempt(ctx context.Context) *http.Request {
 	r := c.r.Clone(ctx)
 	switch {
 	case c.held != nil:
 		r.Body = io.NopCloser(bytes.NewReader(c.held))
 	case c.body != nil:
-		r.Body = &bodyOnce{body: c.body}
+		r.Body = &attemptBody{body: c.body}
 	default:
 		r.Body = http.NoBody
 	}
@@ -84,9 +84,9 @@ func (c *call) again(ctx context.Context) *http.Request {
 
 // serve answers on this host, which bounds the times again.
 func (c *call) serve(handler http.Handler) {
-	_ = c.control.SetReadDeadline(time.Now().Add(stall))
-	_ = c.control.SetWriteDeadline(time.Now().Add(stall))
-	handler.ServeHTTP(c.w, c.again(c.r.Context()))
+	_ = c.control.SetReadDeadline(time.Now().Add(partTimeout))
+	_ = c.control.SetWriteDeadline(time.Now().Add(partTimeout))
+	handler.ServeHTTP(c.w, c.attempt(c.r.Context()))
 }
 
 // forward passes the request on until limit ends, if there is a connection before a time. Unless err is set it was answered.
@@ -104,14 +104,14 @@ func (c *call) forward(limit context.Context, proxy http.Handler, to *route, unt
 	})
 	defer late.Stop()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }})
-	r := c.again(context.WithValue(ctx, callKey{}, c))
+	r := c.attempt(context.WithValue(ctx, callKey{}, c))
 	defer func() {
-		if once, ok := r.Body.(*bodyOnce); ok {
+		if once, ok := r.Body.(*attemptBody); ok {
 			once.seal()
 		}
-		_ = c.unbound() // the next request over the connection has times of its own
+		_ = c.clearDeadlines() // the next request over the connection has times of its own
 	}()
-	proxy.ServeHTTP(&patientWriter{ResponseWriter: c.w, control: c.control}, r)
+	proxy.ServeHTTP(&deadlineWriter{ResponseWriter: c.w, control: c.control}, r)
 }
 
 // mayRepeat reports whether the request can be sent to another leader after the last attempt failed before an answer
@@ -122,7 +122,7 @@ func (c *call) mayRepeat(repeatable func(*http.Request, []byte) bool) bool {
 	if c.body != nil && c.body.begun() {
 		return false
 	}
-	if c.undone() {
+	if c.notCarriedOut() {
 		return true
 	}
 	if isSafe(c.r.Method) {
@@ -135,15 +135,15 @@ func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// undone reports whether the last attempt was surely not carried out.
-func (c *call) undone() bool { return !c.sent.Load() || errors.Is(c.err, errAstray) }
+// notCarriedOut reports whether the last attempt was surely not carried out.
+func (c *call) notCarriedOut() bool { return !c.sent.Load() || errors.Is(c.err, errNotLeader) }
 
 // callKey is that of a call in the context of its attempts.
 type callKey struct{}
 
 func callOf(r *http.Request) *call { return r.Context().Value(callKey{}).(*call) }
 
-var errAstray = errors.New("the host does not lead")
+var errNotLeader = errors.New("the host does not lead")
 
 // newProxy returns what passes on the attempts of calls.
 func (f *front) newProxy() http.Handler {
@@ -171,8 +171,8 @@ func (f *front) newProxy() http.Handler {
 		BufferPool:    &buffers{},
 		ErrorLog:      slog.NewLogLogger(f.member.log.Handler(), slog.LevelDebug),
 		ModifyResponse: func(resp *http.Response) error {
-			if resp.Header.Get(astrayHeader) != "" {
-				return errAstray
+			if resp.Header.Get(notLeaderHeader) != "" {
+				return errNotLeader
 			}
 			return nil
 		},
@@ -216,8 +216,8 @@ func (b *body) begun() bool {
 	return b.taken
 }
 
-// bodyOnce is a body in one attempt: what goes on reading after it gets nothing.
-type bodyOnce struct {
+// attemptBody is a body in one attempt: what goes on reading after it gets nothing.
+type attemptBody struct {
 	body   *body
 	sealed bool // protected by body.mu
 }
@@ -225,7 +225,7 @@ type bodyOnce struct {
 var errSealed = errors.New("the attempt has ended")
 
 // Read gives the client time for the next part.
-func (o *bodyOnce) Read(p []byte) (int, error) {
+func (o *attemptBody) Read(p []byte) (int, error) {
 	o.body.mu.Lock()
 	if o.sealed {
 		o.body.mu.Unlock()
@@ -233,7 +233,7 @@ func (o *bodyOnce) Read(p []byte) (int, error) {
 	}
 	o.body.taken = true
 	o.body.mu.Unlock()
-	_ = o.body.control.SetReadDeadline(time.Now().Add(stall))
+	_ = o.body.control.SetReadDeadline(time.Now().Add(partTimeout))
 	n, err := o.body.from.Read(p)
 	if err != nil {
 		_ = o.body.control.SetReadDeadline(time.Time{}) // the server goes on reading, to notice when the client goes
@@ -242,24 +242,24 @@ func (o *bodyOnce) Read(p []byte) (int, error) {
 }
 
 // Close implements [io.Closer]; the body is the server's.
-func (o *bodyOnce) Close() error { return nil }
+func (o *attemptBody) Close() error { return nil }
 
-func (o *bodyOnce) seal() {
+func (o *attemptBody) seal() {
 	o.body.mu.Lock()
 	defer o.body.mu.Unlock()
 	o.sealed = true
 }
 
-// patientWriter gives the client time for each part of an answer.
-type patientWriter struct {
+// deadlineWriter gives the client time for each part of an answer.
+type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
 // Unwrap is how [http.ResponseController] reaches the connection.
-func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *patientWriter) Write(b []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(stall))
+func (w *deadlineWriter) Write(b []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(partTimeout))
 	return w.ResponseWriter.Write(b)
 }

@@ -358,7 +358,7 @@ func TestWrongLeader(t *testing.T) {
 	defer wrong.Close()
 	a := w.join(t, "a", func(cfg *cluster.Config) { cfg.Advertise = wrong.Listener.Addr().String() })
 	a.leads(t)
-	b := w.join(t, "b", func(cfg *cluster.Config) { cfg.Patience = time.Second })
+	b := w.join(t, "b", func(cfg *cluster.Config) { cfg.RequestWait = time.Second })
 	if got := b.get(t, "/"); !strings.HasPrefix(got, "503 ") || came.Load() {
 		t.Errorf("got %s; it came: %v", got, came.Load())
 	}
@@ -375,7 +375,7 @@ func TestWrongAddress(t *testing.T) {
 	_ = l.Close()
 	a := w.join(t, "a", func(cfg *cluster.Config) { cfg.Advertise = l.Addr().String() })
 	first := a.leads(t)
-	b := w.join(t, "b", func(cfg *cluster.Config) { cfg.Patience = time.Second })
+	b := w.join(t, "b", func(cfg *cluster.Config) { cfg.RequestWait = time.Second })
 	if got := b.get(t, "/"); !strings.HasPrefix(got, "503 ") {
 		t.Errorf("got %s", got)
 	}

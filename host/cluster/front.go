@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// defaultPatience is how long a request waits for a leader.
-	defaultPatience = 10 * time.Second
+	// defaultRequestWait is how long a request waits for a leader.
+	defaultRequestWait = 10 * time.Second
 	// grace is how long requests to a former leader may go on when another one leads: one that has given up its term
 	// has answered them, and one that hangs never will.
 	grace = time.Second
-	// namePatience is how long a request waits for a host that does not have its name yet: others can't know that host.
-	namePatience = time.Second
+	// joinWait is how long a request waits for a host that does not have its name yet: others can't know that host.
+	joinWait = time.Second
 	// retryGap is how soon a request is sent again to a leader that could not be reached.
 	retryGap = 100 * time.Millisecond
 )
@@ -135,7 +135,7 @@ func (f *front) ended() bool {
 func (m *Member) Ready() error {
 	switch r, _ := m.front.now(); {
 	case r == nil && !m.joined.Load():
-		return errNameless
+		return errNotJoined
 	case r == nil:
 		return errNoLeader
 	case r.peer != nil && !r.peer.reached.Load():
@@ -207,14 +207,14 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var failed *route
-	until := time.Now().Add(f.patience())
+	until := time.Now().Add(f.requestWait())
 	for {
 		to := f.find(r.Context(), failed, until)
 		switch {
 		case r.Context().Err() != nil:
 			return
 		case to == nil && !f.member.joined.Load():
-			fail(w, http.StatusServiceUnavailable, errNameless)
+			fail(w, http.StatusServiceUnavailable, errNotJoined)
 			return
 		case to == nil:
 			fail(w, http.StatusServiceUnavailable, f.unanswered())
@@ -229,30 +229,30 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case c.err == nil:
 			return
-		case !c.mayRepeat(f.member.cfg.Repeatable) && c.undone():
-			fail(w, http.StatusServiceUnavailable, errMoved)
+		case !c.mayRepeat(f.member.cfg.Repeatable) && c.notCarriedOut():
+			fail(w, http.StatusServiceUnavailable, errLeaderChanged)
 			return
 		case !c.mayRepeat(f.member.cfg.Repeatable):
-			fail(w, http.StatusBadGateway, errLost)
+			fail(w, http.StatusBadGateway, errLeaderLost)
 			return
 		case f.limitOf(r).Err() != nil:
-			fail(w, http.StatusServiceUnavailable, errEnds)
+			fail(w, http.StatusServiceUnavailable, errStopping)
 			return
 		}
 		failed = to
 		// A request that was under way for long waits for another leader as one that comes when this one falls silent.
-		if again := to.peer.lastHeard().Add(f.member.cfg.Patience); c.sent.Load() && again.After(until) {
+		if again := to.peer.lastHeard().Add(f.member.cfg.RequestWait); c.sent.Load() && again.After(until) {
 			until = again
 		}
 	}
 }
 
-// patience is how long a request waits for a leader.
-func (f *front) patience() time.Duration {
+// requestWait is how long a request waits for a leader.
+func (f *front) requestWait() time.Duration {
 	if !f.member.joined.Load() {
-		return min(namePatience, f.member.cfg.Patience)
+		return min(joinWait, f.member.cfg.RequestWait)
 	}
-	return f.member.cfg.Patience
+	return f.member.cfg.RequestWait
 }
 
 // unanswered is why a request was not answered in time.
@@ -275,18 +275,18 @@ var (
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: 2 * time.Second,
 		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls says which hosts there are",
 	}
-	errNameless = &jobhost.Error{
+	errNotJoined = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: time.Second,
 		Message: "this host has not joined its cluster yet", Hint: "the host that had its name before was killed, or lives; the log says so if it does",
 	}
-	errEnds = &jobhost.Error{
+	errStopping = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: time.Second, Message: "this host ends", Hint: "other hosts of the cluster answer",
 	}
-	errMoved = &jobhost.Error{
+	errLeaderChanged = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: time.Second,
 		Message: "another host leads since the request began to come; it was not carried out", Hint: "send it again",
 	}
-	errLost = &jobhost.Error{
+	errLeaderLost = &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
 		Message: "the host that leads was lost before it answered: the request may have been carried out or not",
 		Hint:    "look, or repeat it if that does no harm: a submit with an id of yours can be repeated",

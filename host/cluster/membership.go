@@ -15,7 +15,7 @@ import (
 // Times of membership.
 const (
 	beatTime  = time.Second            // how often the row of this host is renewed, and wishes are read
-	answerIn  = 2 * time.Second        // the time that the database has to answer
+	dbTimeout = 2 * time.Second        // the time that the database has to answer
 	nameTime  = 2 * pgdb.LostTime      // how long a host waits for its name: one that was killed held it
 	nameRetry = 250 * time.Millisecond // how often it asks for it
 )
@@ -57,7 +57,7 @@ func (m *Member) join(ctx context.Context) error {
 
 // renew renews the row of this host, and takes in what the others say. It reports whether the row is this host's.
 func (m *Member) renew(ctx context.Context) (mine bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
 	began := time.Now()
 	hosts, err := m.cfg.DB.Beat(ctx, m.row())
@@ -68,7 +68,7 @@ func (m *Member) renew(ctx context.Context) (mine bool, err error) {
 	m.mu.Lock()
 	m.hosts = hosts
 	m.mu.Unlock()
-	m.notice()
+	m.wake()
 	own := find(hosts, m.cfg.Name)
 	return own != nil && bytes.Equal(own.Key, m.identity.public), nil
 }
@@ -98,7 +98,7 @@ func (m *Member) beat(ctx context.Context) {
 
 // leave removes the row of this host, so that its name is free at once.
 func (m *Member) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
 	if err := m.cfg.DB.Leave(ctx, m.cfg.Name, m.identity.public); err != nil {
 		m.log.Warn("leave the cluster", logkey.Error, err)
@@ -114,8 +114,8 @@ func find(hosts []pgdb.Host, name string) *pgdb.Host {
 	return nil
 }
 
-// could reports whether a host could lead.
-func could(h *pgdb.Host) bool { return h.MayLead && !h.Drained && h.Seen < pgdb.LostTime }
+// canLead reports whether a host could lead.
+func canLead(h *pgdb.Host) bool { return h.MayLead && !h.Drained && h.Seen < pgdb.LostTime }
 
 // HasSuccessor reports whether another host would lead if this one gave up its term.
 func (m *Member) HasSuccessor() bool {
@@ -127,7 +127,7 @@ func (m *Member) HasSuccessor() bool {
 // successor returns the name of a host that would lead after this one; empty = there is none.
 func (m *Member) successor(hosts []pgdb.Host) string {
 	for i := range hosts {
-		if hosts[i].Name != m.cfg.Name && could(&hosts[i]) {
+		if hosts[i].Name != m.cfg.Name && canLead(&hosts[i]) {
 			return hosts[i].Name
 		}
 	}
@@ -137,15 +137,15 @@ func (m *Member) successor(hosts []pgdb.Host) string {
 // wanted returns the name of a host that was asked to lead and could; empty = none was.
 func wanted(hosts []pgdb.Host) string {
 	for i := range hosts {
-		if hosts[i].Wanted && could(&hosts[i]) {
+		if hosts[i].Wanted && canLead(&hosts[i]) {
 			return hosts[i].Name
 		}
 	}
 	return ""
 }
 
-// stepDown says why this host is to give up its term; empty = it isn't.
-func (m *Member) stepDown() string {
+// stepDownReason says why this host is to give up its term; empty = it isn't.
+func (m *Member) stepDownReason() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.retired {

@@ -36,7 +36,7 @@ func TestRequestsToHostWithoutName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.join(t, "a").leads(t)
-	second := w.join(t, "a", func(cfg *cluster.Config) { cfg.Patience = time.Hour })
+	second := w.join(t, "a", func(cfg *cluster.Config) { cfg.RequestWait = time.Hour })
 	if got := second.get(t, "/"); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "has not joined its cluster") {
 		t.Errorf("it answers %s", got)
 	}

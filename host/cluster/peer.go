@@ -33,8 +33,8 @@ const (
 	lookPath = "/cluster/look"
 	// clientHeader is the address of the client that a request comes from.
 	clientHeader = "Jobhost-Client"
-	// astrayHeader says that a request was not carried out, since this host does not lead.
-	astrayHeader = "Jobhost-Astray"
+	// notLeaderHeader says that a request was not carried out, since this host does not lead.
+	notLeaderHeader = "Jobhost-Astray"
 )
 
 // peer is another host.
@@ -83,7 +83,7 @@ func (m *Member) newPeer(name, address string) *peer {
 		TLSClientConfig:        m.identity.config(m.keys.host(name)),
 		TLSHandshakeTimeout:    handshakeTime,
 		IdleConnTimeout:        idleTime,
-		ExpectContinueTimeout:  stall, // a host that begins to lead takes its time
+		ExpectContinueTimeout:  partTimeout, // a host that begins to lead takes its time
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true,
 		Protocols:              protocols,
@@ -138,7 +138,7 @@ func (m *Member) servePeer(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == watchPath:
 		m.serveWatch(w, r)
 	case r.URL.Path == lookPath:
-		m.lookNow(r.Context())
+		m.refreshHosts(r.Context())
 	default:
 		http.NotFound(w, r)
 	}
@@ -149,12 +149,12 @@ func (m *Member) serveClientOfPeer(w http.ResponseWriter, r *http.Request) {
 	term, ended := m.leading()
 	var to *route
 	if term != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), m.cfg.Patience)
+		ctx, cancel := context.WithTimeout(r.Context(), m.cfg.RequestWait)
 		defer cancel()
 		to = m.front.awaitLocal(ctx, ended)
 	}
 	if to == nil || !to.local.serve(func(handler http.Handler) { handler.ServeHTTP(w, r) }) {
-		w.Header().Set(astrayHeader, "1")
+		w.Header().Set(notLeaderHeader, "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }

@@ -15,8 +15,8 @@ func (m *Member) Retire(ctx context.Context) (succeeded bool) {
 	m.mu.Lock()
 	m.retired = true
 	m.mu.Unlock()
-	m.lookNow(ctx) // another host may have come since the last heartbeat, and none is to count on this one
-	m.notice()
+	m.refreshHosts(ctx) // another host may have come since the last heartbeat, and none is to count on this one
+	m.wake()
 	tick := time.NewTicker(retirePoll)
 	defer tick.Stop()
 	for {

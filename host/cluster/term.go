@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	releaseTime = 3 * time.Second // in which a term can be given up
-	againTime   = time.Second     // after which a host leads again whose term has ended unexpectedly
+	releaseTime   = 3 * time.Second // in which a term can be given up
+	leadAgainTime = time.Second     // after which a host leads again whose term has ended unexpectedly
 )
 
 // terms stands by and leads by turns, until ctx ends or a life has an error of its own.
 func (m *Member) terms(ctx context.Context) error {
 	for {
-		v, err := m.standBy(ctx)
+		v, err := m.awaitLead(ctx)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (e errHandOver) Error() string { return "the host hands its term over: " + 
 func (e errHandOver) Unwrap() error { return pgdb.ErrTermOver }
 
 // lead runs one life of the host, and gives up the term after it.
-func (m *Member) lead(ctx context.Context, v *victory) error {
+func (m *Member) lead(ctx context.Context, v *wonTerm) error {
 	term := v.term
 	m.log.Info("this host leads", "epoch", term.Epoch(), logkey.Reason, v.why)
 	m.begin(ctx, v)
@@ -69,7 +69,7 @@ func (m *Member) lead(ctx context.Context, v *victory) error {
 	case err != nil && !ofTerm:
 		return err
 	case unexpected && ctx.Err() == nil:
-		sleep(ctx, againTime)
+		sleep(ctx, leadAgainTime)
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func (m *Member) awaitEnd(ctx, life context.Context, term *pgdb.Term) error {
 			return context.Cause(ctx)
 		case <-life.Done():
 			return nil
-		case <-m.look:
-			if why := m.stepDown(); why != "" {
+		case <-m.wakeup:
+			if why := m.stepDownReason(); why != "" {
 				return errHandOver{why}
 			}
 		}
@@ -95,8 +95,8 @@ func (m *Member) awaitEnd(ctx, life context.Context, term *pgdb.Term) error {
 }
 
 // begin notes that this host leads from now on.
-func (m *Member) begin(ctx context.Context, v *victory) {
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
+func (m *Member) begin(ctx context.Context, v *wonTerm) {
+	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
 	if err := m.cfg.DB.WishMet(ctx, m.cfg.Name); err != nil {
 		m.log.Warn("take back the wish to lead", logkey.Error, err)

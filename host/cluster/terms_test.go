@@ -211,7 +211,7 @@ func TestWishes(t *testing.T) {
 func TestStandBy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	b := w.join(t, "b", func(cfg *cluster.Config) { cfg.StandBy, cfg.Patience = true, 100*time.Millisecond })
+	b := w.join(t, "b", func(cfg *cluster.Config) { cfg.StandBy, cfg.RequestWait = true, 100*time.Millisecond })
 	if got := b.get(t, "/"); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "no host of the cluster leads") {
 		t.Errorf("without a leader: %s", got)
 	}

@@ -38,7 +38,7 @@ const (
 // How long a watch waits to connect again: at first, when it is worth a line of the log, and at most.
 const (
 	firstWait = 20 * time.Millisecond
-	tellWait  = 200 * time.Millisecond
+	logWait   = 200 * time.Millisecond
 	lastWait  = time.Second
 )
 
@@ -61,7 +61,7 @@ func (w *watch) close() {
 }
 
 func (w *watch) run(ctx context.Context) {
-	wait, told := firstWait, false
+	wait, logged := firstWait, false
 	for {
 		connected, err := w.once(ctx)
 		if ctx.Err() != nil {
@@ -72,11 +72,11 @@ func (w *watch) run(ctx context.Context) {
 			state = watchRefused
 		}
 		w.state.Store(int32(state))
-		w.member.notice()
+		w.member.wake()
 		if connected {
-			wait, told = firstWait, false
-		} else if !told && state == watchTrying && wait > tellWait {
-			told = true
+			wait, logged = firstWait, false
+		} else if !logged && state == watchTrying && wait > logWait {
+			logged = true
 			w.member.log.Warn("connect to the host that leads", "leader", w.leader.Host, logkey.Remote, w.leader.Address, logkey.Error, err)
 		}
 		if !sleep(ctx, wait) {

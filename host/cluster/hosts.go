@@ -60,7 +60,7 @@ func (m *Member) Drain(ctx context.Context, name string) error {
 	}
 	other := false
 	for i := range hosts {
-		other = other || hosts[i].Name != name && could(&hosts[i])
+		other = other || hosts[i].Name != name && canLead(&hosts[i])
 	}
 	switch {
 	case find(hosts, name) == nil:
@@ -72,8 +72,8 @@ func (m *Member) Drain(ctx context.Context, name string) error {
 		}
 	}
 	found, err := m.cfg.DB.Drain(ctx, name)
-	m.tellLeader(ctx)
-	return met(found, err, name)
+	m.notifyLeader(ctx)
+	return orNoHost(found, err, name)
 }
 
 // AskToLead asks a host to lead: the leader gives up its term, and it takes over. Errors: not_found; conflict for a host
@@ -93,20 +93,20 @@ func (m *Member) AskToLead(ctx context.Context, name string) error {
 		return &jobhost.Error{Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("%q was not heard of for %v", name, h.Seen.Round(1e9))}
 	}
 	found, err := m.cfg.DB.Want(ctx, name)
-	m.tellLeader(ctx)
-	return met(found, err, name)
+	m.notifyLeader(ctx)
+	return orNoHost(found, err, name)
 }
 
-// tellTime is how long the leader has to look.
-const tellTime = 500 * time.Millisecond
+// notifyTimeout is how long the leader has to look.
+const notifyTimeout = 500 * time.Millisecond
 
-// tellLeader makes the leader look at what was asked of hosts. One that can't be reached looks by itself within a second.
-func (m *Member) tellLeader(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, tellTime)
+// notifyLeader makes the leader look at what was asked of hosts. One that can't be reached looks by itself within a second.
+func (m *Member) notifyLeader(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	r, _ := m.front.now()
 	if r == nil || r.peer == nil {
-		m.lookNow(ctx)
+		m.refreshHosts(ctx)
 		return
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.peer.address+lookPath, http.NoBody)
@@ -118,14 +118,14 @@ func (m *Member) tellLeader(ctx context.Context) {
 	}
 }
 
-// lookNow looks which hosts there are and what was asked of them.
-func (m *Member) lookNow(ctx context.Context) {
+// refreshHosts looks which hosts there are and what was asked of them.
+func (m *Member) refreshHosts(ctx context.Context) {
 	if _, err := m.renew(ctx); err != nil && ctx.Err() == nil {
 		m.log.Warn("look which hosts there are", logkey.Error, err)
 	}
 }
 
-func met(found bool, err error, name string) error {
+func orNoHost(found bool, err error, name string) error {
 	if err == nil && !found {
 		return errNoHost(name)
 	}

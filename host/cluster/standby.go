@@ -21,26 +21,26 @@ const (
 	takeTime = 10 * time.Second
 )
 
-// victory is a term that this host has won.
-type victory struct {
+// wonTerm is a term that this host has won.
+type wonTerm struct {
 	term    *pgdb.Term
 	why     string
 	noticed time.Time // that there was no leader
 }
 
-// standBy follows who leads until this host does.
-func (m *Member) standBy(ctx context.Context) (*victory, error) {
-	s := standing{member: m}
+// awaitLead follows who leads until this host does.
+func (m *Member) awaitLead(ctx context.Context) (*wonTerm, error) {
+	s := standby{member: m}
 	defer s.unfollow()
 	for {
-		won, wait := s.look(ctx)
+		won, wait := s.poll(ctx)
 		if won != nil {
 			return won, nil
 		}
 		timer := time.NewTimer(wait + rand.N(wait/4))
 		select {
 		case <-timer.C:
-		case <-m.look:
+		case <-m.wakeup:
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -50,8 +50,8 @@ func (m *Member) standBy(ctx context.Context) (*victory, error) {
 	}
 }
 
-// standing is what a standby knows of the leader.
-type standing struct {
+// standby is what a standby knows of the leader.
+type standby struct {
 	member  *Member
 	leader  pgdb.Leader
 	watch   *watch    // of the leader; nil = there is none
@@ -59,13 +59,13 @@ type standing struct {
 	failing bool      // the database does not answer
 }
 
-// look asks who leads and takes over if no host does. Otherwise it says how long to wait.
-func (s *standing) look(ctx context.Context) (*victory, time.Duration) {
+// poll asks who leads and takes over if no host does. Otherwise it says how long to wait.
+func (s *standby) poll(ctx context.Context) (*wonTerm, time.Duration) {
 	won, err := s.ask(ctx)
 	if won != nil {
 		return won, 0
 	}
-	s.report(ctx, err)
+	s.logFailing(ctx, err)
 	switch {
 	case !s.noticed.IsZero() || s.watch != nil && s.watch.refused():
 		return nil, pollVacant
@@ -75,8 +75,8 @@ func (s *standing) look(ctx context.Context) (*victory, time.Duration) {
 	return nil, pollAlone
 }
 
-func (s *standing) ask(ctx context.Context) (*victory, error) {
-	short, cancel := context.WithTimeout(ctx, answerIn)
+func (s *standby) ask(ctx context.Context) (*wonTerm, error) {
+	short, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
 	l, err := s.member.cfg.DB.Leader(short)
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *standing) ask(ctx context.Context) (*victory, error) {
 	return s.takeOver(ctx, l, why)
 }
 
-// report logs when the database stops answering, and when it answers again.
-func (s *standing) report(ctx context.Context, err error) {
+// logFailing logs when the database stops answering, and when it answers again.
+func (s *standby) logFailing(ctx context.Context, err error) {
 	if changed := s.failing != (err != nil); !changed || ctx.Err() != nil {
 		return
 	}
@@ -103,7 +103,7 @@ func (s *standing) report(ctx context.Context, err error) {
 }
 
 // follow takes in who leads, and lets requests go there.
-func (s *standing) follow(l pgdb.Leader) {
+func (s *standby) follow(l pgdb.Leader) {
 	m, before := s.member, s.leader
 	// A leader that looks up the outcome of a commit has another epoch than before.
 	same := s.watch != nil && l.Host == before.Host && l.Address == before.Address && (l.Epoch == before.Epoch || s.watch.connected())
@@ -126,7 +126,7 @@ func (s *standing) follow(l pgdb.Leader) {
 }
 
 // unfollow ends the watch of the leader, if there is one.
-func (s *standing) unfollow() {
+func (s *standby) unfollow() {
 	if s.watch != nil {
 		s.watch.close()
 		s.watch = nil
@@ -134,7 +134,7 @@ func (s *standing) unfollow() {
 }
 
 // vacant says why there is no leader; empty = there may be one.
-func (s *standing) vacant(ctx context.Context, l *pgdb.Leader) (why string, err error) {
+func (s *standby) vacant(ctx context.Context, l *pgdb.Leader) (why string, err error) {
 	why = l.Vacant(s.member.cfg.DB.Lease())
 	// A leader whose process has ended needn't be waited for: its address refuses connections, and the session with
 	// which it wrote is gone. One of this name was this host before it was started anew.
@@ -157,7 +157,7 @@ func (s *standing) vacant(ctx context.Context, l *pgdb.Leader) (why string, err 
 }
 
 // takeOver begins a term of this host, if it is the one that may; nil = another host is or was faster.
-func (s *standing) takeOver(ctx context.Context, l pgdb.Leader, why string) (*victory, error) {
+func (s *standby) takeOver(ctx context.Context, l pgdb.Leader, why string) (*wonTerm, error) {
 	m := s.member
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
@@ -172,5 +172,5 @@ func (s *standing) takeOver(ctx context.Context, l pgdb.Leader, why string) (*vi
 	if err != nil || term == nil {
 		return nil, err
 	}
-	return &victory{term, why, s.noticed}, nil
+	return &wonTerm{term, why, s.noticed}, nil
 }
