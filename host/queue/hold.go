@@ -50,7 +50,7 @@ func (l *lane) holdLocked() hold {
 func (l *lane) untilLocked(h hold) time.Time {
 	switch h {
 	case holdLease:
-		return l.q.clock.now().Add(lookForLease)
+		return l.q.clock.now().Add(leasePoll)
 	case holdRate:
 		return l.rate.Next()
 	case holdBreaker:
@@ -193,4 +193,21 @@ func (q *Queue) Mode(worker string) jobhost.WorkerMode {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mode
+}
+
+// leasePoll is how often a queue looks whether its store's lease was renewed.
+const leasePoll = 100 * time.Millisecond
+
+// storeHolds says why nothing may begin, whatever the worker: the store has failed, or its lease was not renewed for a
+// while and another host may lead soon.
+func (q *Queue) storeHolds() hold {
+	select {
+	case <-q.failed:
+		return holdFailed
+	default:
+	}
+	if q.leased != nil && q.leased.Holding() {
+		return holdLease
+	}
+	return notHeld
 }

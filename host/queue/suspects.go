@@ -14,7 +14,7 @@ import (
 
 // suspects are the tasks that may have ended a host that led, in a store that hosts share. The host that leads next is
 // another machine, so it can't read what the dead one has noted in its own folder. What runs is noted in the store
-// instead (watch.go): once a second, and before each attempt that may have ended the leader before. The note is removed
+// instead (suspects_note.go): once a second, and before each attempt that may have ended the leader before. The note is removed
 // by a leader that stops in good order.
 //
 //	first death      an attempt that was noted makes its task a suspect: the next one runs apart, and nothing counts
@@ -31,13 +31,13 @@ type suspects struct {
 	// wary says that attempts are looked at before they begin: there are suspects, or unnoted is more than 0.
 	wary atomic.Bool
 
-	mu      sync.Mutex             // protects the rest
-	doubts  map[record.Key]suspect // by task
-	unnoted int                    // attempts of old tasks that are to be noted before they begin
-	crowd   map[record.Key]bool    // those of several deaths with an attempt under way
-	most    int                    // how many of these there may be; 0 = that does not matter yet
+	mu         sync.Mutex             // protects the rest
+	tasks      map[record.Key]suspect // by task
+	unnoted    int                    // attempts of old tasks that are to be noted before they begin
+	running    map[record.Key]bool    // those of several deaths with an attempt under way
+	maxRunning int                    // how many of these there may be; 0 = that does not matter yet
 
-	watch watch
+	note noteWriter
 }
 
 // suspect is a task of which an attempt was under way when leaders died.
@@ -65,8 +65,8 @@ func newSuspects(q *Queue) *suspects {
 	if q.leased == nil {
 		return nil
 	}
-	s := &suspects{q: q, opened: q.clock.now(), doubts: map[record.Key]suspect{}, crowd: map[record.Key]bool{}}
-	s.watch.suspects = s
+	s := &suspects{q: q, opened: q.clock.now(), tasks: map[record.Key]suspect{}, running: map[record.Key]bool{}}
+	s.note.suspects = s
 	return s
 }
 
@@ -78,26 +78,26 @@ func (s *suspects) recall(text string) []record.Op {
 	if text != "" {
 		s.judge(readNote(text))
 	}
-	s.watch.written = s.watch.text()
-	return []record.Op{&record.Note{Name: noteRunning, Text: s.watch.written}}
+	s.note.written = s.note.text()
+	return []record.Op{&record.Note{Name: noteRunning, Text: s.note.written}}
 }
 
 // judge decides about what was under way when the leader died.
-func (s *suspects) judge(n note) {
+func (s *suspects) judge(n runningNote) {
 	again := 0
 	for _, t := range n.Running {
 		if t.Deaths > 0 {
 			again++
 		}
 	}
-	s.most = n.Most
+	s.maxRunning = n.Most
 	if again > 0 {
-		s.most = max(again/narrows, 1)
+		s.maxRunning = max(again/narrows, 1)
 	}
 	failed := map[record.Key]*Crashed{}
 	for _, t := range n.Running {
 		t.Deaths++
-		s.doubts[t.Key] = t
+		s.tasks[t.Key] = t
 		if t.Deaths > 1 && again == 1 {
 			failed[t.Key] = &Crashed{Key: t.Key, Token: t.Token, Began: s.opened, Failure: jobhost.Failure{
 				Code: jobhost.FailHostCrash, Category: jobhost.CategorySystem, Severity: jobhost.SeverityCritical, Retryable: true,
@@ -106,7 +106,7 @@ func (s *suspects) judge(n note) {
 		}
 	}
 	for _, t := range n.Waiting {
-		s.doubts[t.Key] = t
+		s.tasks[t.Key] = t
 	}
 	s.deaths = n.Deaths + 1
 	s.unnoted = firstNoted << min(moreNoted*(s.deaths-1), mostShift)
@@ -115,7 +115,7 @@ func (s *suspects) judge(n note) {
 		s.q.crashed.attempts[key] = at
 	}
 	s.q.cfg.Logger.Warn("the host that led before has died; what it was running runs apart from the host, as far as that is known",
-		"suspects", len(s.doubts), "failed", len(failed), "deaths", s.deaths)
+		"suspects", len(s.tasks), "failed", len(failed), "deaths", s.deaths)
 }
 
 // claimed takes in a task that this term begins with.
@@ -126,8 +126,8 @@ func (s *suspects) claimed(e order.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest = max(s.newest, e.Key)
-	if t, ok := s.doubts[e.Key]; ok && t.Token != int64(e.Token) {
-		delete(s.doubts, e.Key) // it was settled since
+	if t, ok := s.tasks[e.Key]; ok && t.Token != int64(e.Token) {
+		delete(s.tasks, e.Key) // it was settled since
 	}
 }
 
@@ -137,16 +137,16 @@ func (s *suspects) admit(ctx context.Context, lease *Lease, body *record.Body) b
 		return true
 	}
 	s.mu.Lock()
-	t := s.doubts[body.Key]
+	t := s.tasks[body.Key]
 	if t.Token != body.Token {
 		t = suspect{}
 	}
 	if t.Deaths == 0 && body.Suspect { // an earlier attempt was under way at a death, and counts
 		t = suspect{body.Key, body.Token, 1}
-		s.doubts[body.Key] = t
+		s.tasks[body.Key] = t
 	}
-	crowded := t.Deaths > 1
-	if crowded && len(s.crowd) >= s.most {
+	repeated := t.Deaths > 1
+	if repeated && len(s.running) >= s.maxRunning {
 		s.mu.Unlock()
 		return false
 	}
@@ -154,17 +154,17 @@ func (s *suspects) admit(ctx context.Context, lease *Lease, body *record.Body) b
 	if old {
 		s.unnoted--
 	}
-	if crowded {
-		s.crowd[body.Key] = true
+	if repeated {
+		s.running[body.Key] = true
 	}
-	s.calmLocked()
+	s.updateWaryLocked()
 	s.mu.Unlock()
 	lease.doubted = t.Deaths > 0
 	body.Suspect = lease.doubted
 	if !old && !lease.doubted {
 		return true
 	}
-	if !s.watch.noted(ctx) {
+	if !s.note.awaitNoted(ctx) {
 		s.leave(lease)
 		return false
 	}
@@ -179,8 +179,8 @@ func (s *suspects) holds(key record.Key, token int64) (deaths, most int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.doubts[key]; t.Token == token && t.Deaths > 1 && !s.crowd[key] && len(s.crowd) >= s.most {
-		return t.Deaths, s.most
+	if t := s.tasks[key]; t.Token == token && t.Deaths > 1 && !s.running[key] && len(s.running) >= s.maxRunning {
+		return t.Deaths, s.maxRunning
 	}
 	return 0, 0
 }
@@ -192,7 +192,7 @@ func (s *suspects) leave(lease *Lease) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.crowd, lease.entry.Key)
+	delete(s.running, lease.entry.Key)
 }
 
 // settled forgets a suspect: what became of its attempt is durable.
@@ -202,25 +202,25 @@ func (s *suspects) settled(lease *Lease) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.crowd, lease.entry.Key)
-	if s.doubts[lease.entry.Key].Token == int64(lease.entry.Token) {
-		delete(s.doubts, lease.entry.Key)
+	delete(s.running, lease.entry.Key)
+	if s.tasks[lease.entry.Key].Token == int64(lease.entry.Token) {
+		delete(s.tasks, lease.entry.Key)
 	}
-	s.calmLocked()
+	s.updateWaryLocked()
 }
 
-func (s *suspects) calmLocked() { s.wary.Store(len(s.doubts) > 0 || s.unnoted > 0) }
+func (s *suspects) updateWaryLocked() { s.wary.Store(len(s.tasks) > 0 || s.unnoted > 0) }
 
 // begin begins to watch what runs, and stop ends that.
 func (s *suspects) begin() {
 	if s != nil {
-		s.watch.begin()
+		s.note.begin()
 	}
 }
 
 func (s *suspects) stop() {
 	if s != nil {
-		s.watch.stop()
+		s.note.stop()
 	}
 }
 
@@ -229,7 +229,7 @@ func (s *suspects) close(ctx context.Context) {
 	if s == nil || s.q.store.Err() != nil {
 		return
 	}
-	if err := s.watch.close(ctx); err != nil {
+	if err := s.note.close(ctx); err != nil {
 		s.q.cfg.Logger.Warn("the end of this host is not noted; the next one that leads takes it for dead", logkey.Error, err)
 	}
 }

@@ -124,7 +124,7 @@ func (s *Slot) Take(ctx context.Context) (*Lease, error) {
 			continue
 		}
 		if body != nil && (!s.lane.q.suspects.admit(ctx, lease, body) || s.lane.q.storeHolds() != notHeld) { // since the task was handed out
-			s.unhand(lease)
+			s.giveBack(lease)
 			s.lane.q.breakers.judge(lease, breaker.None)
 			lease.place.leave()
 			continue
@@ -261,4 +261,13 @@ func (l *lane) finish(lease *Lease) {
 	}
 	l.mu.Unlock()
 	l.leaveGroup(lease)
+}
+
+// giveBack makes a task wait again that nothing was begun of since its slot has it.
+func (s *Slot) giveBack(lease *Lease) {
+	l := s.lane
+	l.mu.Lock()
+	l.rate.GiveBack()
+	l.mu.Unlock()
+	l.putBack(lease)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// noteRunning is the note of what runs: see [note].
+// noteRunning is the note of what runs: see [runningNote].
 const noteRunning = "running"
 
-// note is what a host notes while it leads. It stands from the beginning of its term to its end in good order.
-type note struct {
+// runningNote is what a host notes while it leads. It stands from the beginning of its term to its end in good order.
+type runningNote struct {
 	// Deaths is how many leaders in a row had died before.
 	Deaths int `json:"deaths,omitempty"`
 	// Most is how many suspects of several deaths may run at one time.
@@ -28,24 +28,24 @@ type note struct {
 }
 
 // readNote reads a note. Of one that can't be read it is known that its host has died.
-func readNote(text string) (n note) {
+func readNote(text string) (n runningNote) {
 	if json.Unmarshal([]byte(text), &n) != nil {
-		return note{}
+		return runningNote{}
 	}
 	return n
 }
 
-// watchTime is how often what runs is noted.
-const watchTime = time.Second
+// noteInterval is how often what runs is noted.
+const noteInterval = time.Second
 
-// watch notes what runs. The note costs a commit each second in which something else runs than before, and none for an
+// noteWriter notes what runs. The note costs a commit each second in which something else runs than before, and none for an
 // attempt.
-type watch struct {
+type noteWriter struct {
 	suspects *suspects
 
-	turn    sync.Mutex // held while the note is made and handed over, so that the last one is the newest; protects written and over
+	turn    sync.Mutex // held while the note is made and handed over, so that the last one is the newest; protects written and closed
 	written string
-	over    bool
+	closed  bool
 	failed  atomic.Bool // the last note was not made
 
 	mu      sync.Mutex // protects the rest
@@ -54,13 +54,13 @@ type watch struct {
 	writing bool        // a note for such is under way
 }
 
-func (w *watch) begin() {
+func (w *noteWriter) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(watchTime, w.tick)
+	w.timer = time.AfterFunc(noteInterval, w.tick)
 }
 
-func (w *watch) stop() {
+func (w *noteWriter) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil {
@@ -68,7 +68,7 @@ func (w *watch) stop() {
 	}
 }
 
-func (w *watch) tick() {
+func (w *noteWriter) tick() {
 	if w.suspects.q.closed.Load() {
 		return
 	}
@@ -76,13 +76,13 @@ func (w *watch) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.suspects.q.closed.Load() { // else stop has come or will, and must find nothing to stop
-		w.timer.Reset(watchTime)
+		w.timer.Reset(noteInterval)
 	}
 }
 
-// noted waits until the attempts that are under way now are noted, which is that of the caller too. It reports whether
+// awaitNoted waits until the attempts that are under way now are noted, which is that of the caller too. It reports whether
 // they are.
-func (w *watch) noted(ctx context.Context) bool {
+func (w *noteWriter) awaitNoted(ctx context.Context) bool {
 	done := make(chan bool, 1)
 	w.mu.Lock()
 	w.waiting = append(w.waiting, done)
@@ -103,7 +103,7 @@ func (w *watch) noted(ctx context.Context) bool {
 }
 
 // write notes what runs, if that is another than before, and lets those begin that wait for it.
-func (w *watch) write() {
+func (w *noteWriter) write() {
 	w.mu.Lock()
 	waiting := w.waiting
 	w.waiting = nil
@@ -112,8 +112,8 @@ func (w *watch) write() {
 	defer w.turn.Unlock()
 	text := w.text()
 	again := w.failed.Swap(false)
-	if w.over || text == w.written && len(waiting) == 0 && !again {
-		w.wrote(waiting, false)
+	if w.closed || text == w.written && len(waiting) == 0 && !again {
+		w.finishWrite(waiting, false)
 		return
 	}
 	w.written = text
@@ -122,12 +122,12 @@ func (w *watch) write() {
 		defer w.suspects.q.inflight.Done()
 		ok := err == nil && results[0].Err == nil
 		w.failed.CompareAndSwap(false, !ok)
-		w.wrote(waiting, ok)
+		w.finishWrite(waiting, ok)
 	})
 }
 
-// wrote goes on with those that have come meanwhile, on another goroutine: the store's must not wait.
-func (w *watch) wrote(waiting []chan bool, ok bool) {
+// finishWrite goes on with those that have come meanwhile, on another goroutine: the store's must not wait.
+func (w *noteWriter) finishWrite(waiting []chan bool, ok bool) {
 	for _, done := range waiting {
 		done <- ok // has room
 	}
@@ -143,7 +143,7 @@ func (w *watch) wrote(waiting []chan bool, ok bool) {
 }
 
 // text is the note as it is to be now.
-func (w *watch) text() string {
+func (w *noteWriter) text() string {
 	s := w.suspects
 	running := map[record.Key]int64{}
 	for _, l := range s.q.lanes.all() {
@@ -157,22 +157,22 @@ func (w *watch) text() string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := note{Most: s.most}
+	n := runningNote{Most: s.maxRunning}
 	if s.q.clock.now().Sub(s.opened) < aliveFor {
 		n.Deaths = s.deaths
 	}
 	for key, token := range running {
 		t := suspect{Key: key, Token: token}
-		if d := s.doubts[key]; d.Token == token {
+		if d := s.tasks[key]; d.Token == token {
 			t.Deaths = d.Deaths
 		}
-		if t.Deaths > 1 && !s.crowd[key] { // it is about to wait again
+		if t.Deaths > 1 && !s.running[key] { // it is about to wait again
 			delete(running, key)
 			continue
 		}
 		n.Running = append(n.Running, t)
 	}
-	for key, t := range s.doubts {
+	for key, t := range s.tasks {
 		if _, runs := running[key]; !runs {
 			n.Waiting = append(n.Waiting, t)
 		}
@@ -185,13 +185,13 @@ func (w *watch) text() string {
 }
 
 // close removes the note, after the last one that is under way.
-func (w *watch) close(ctx context.Context) error {
+func (w *noteWriter) close(ctx context.Context) error {
 	w.turn.Lock()
-	if w.over {
+	if w.closed {
 		w.turn.Unlock()
 		return nil
 	}
-	w.over = true
+	w.closed = true
 	done := make(chan error, 1)
 	w.suspects.q.store.Commit([]record.Op{&record.Note{Name: noteRunning}}, func(results []record.OpResult, err error) {
 		if err == nil {
