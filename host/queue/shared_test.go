@@ -75,8 +75,8 @@ func leading(t *testing.T) (*fixture, *sharedStore, *queuetest.Memory) {
 	return reopenAny(t, store), store, memory
 }
 
-// follower is the queue of the host that leads next.
-func (f *fixture) follower(memory *queuetest.Memory) *fixture {
+// successor is the queue of the host that leads next.
+func (f *fixture) successor(memory *queuetest.Memory) *fixture {
 	f.t.Helper()
 	if err := f.Close(f.t.Context()); err != nil {
 		f.t.Fatal(err)
@@ -99,7 +99,7 @@ func TestSubmitOfUnknownOutcome(t *testing.T) {
 				t.Fatalf("answered %+v, %v", receipt, err)
 			}
 		}
-		g := f.follower(memory)
+		g := f.successor(memory)
 		if receipt, err := g.Submit(t.Context(), spec); err != nil || !receipt.Deduplicated {
 			t.Fatalf("the next host answers %+v, %v", receipt, err)
 		}
@@ -132,7 +132,7 @@ func TestSettlementOfUnknownOutcome(t *testing.T) {
 				if leases := f.takeLater(t.Context()); len(leases) != 0 {
 					t.Error("the old host hands out a task")
 				}
-				g := f.follower(memory)
+				g := f.successor(memory)
 				if outcome.Kind == jobhost.OutcomeSucceeded {
 					if job := g.job(id); job.State != jobhost.Succeeded {
 						t.Errorf("the job is %v", job.State)

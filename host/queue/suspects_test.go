@@ -14,22 +14,22 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// reign is a host that leads, of several in a row over one store.
-type reign struct {
+// leader is a host that leads; several lead one after the other, over one store.
+type leader struct {
 	*fixture
 	store *sharedStore
 }
 
-// reigns runs a test with a store in memory, and what begins the next term.
-func reigns(t *testing.T, test func(t *testing.T, next func() *reign)) {
+// leaders runs a test with a store in memory, and what begins the next term.
+func leaders(t *testing.T, test func(t *testing.T, next func() *leader)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		memory := queuetest.NewMemory()
 		defer memory.Close()
-		test(t, func() *reign {
+		test(t, func() *leader {
 			store := newShared(memory, 0)
-			r := &reign{reopenAny(t, store), store}
+			r := &leader{reopenAny(t, store), store}
 			if _, err := r.SettleCrashed(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
@@ -39,13 +39,13 @@ func reigns(t *testing.T, test func(t *testing.T, next func() *reign)) {
 }
 
 // die ends the host at once: nothing that it commits from now on goes in.
-func (r *reign) die() {
+func (r *leader) die() {
 	r.store.end()
 	r.Stop()
 }
 
 // takes takes so many tasks, each in a slot of its own.
-func (r *reign) takes(n int) map[record.Key]*queue.Lease {
+func (r *leader) takes(n int) map[record.Key]*queue.Lease {
 	r.t.Helper()
 	leases := map[record.Key]*queue.Lease{}
 	for range n {
@@ -56,12 +56,12 @@ func (r *reign) takes(n int) map[record.Key]*queue.Lease {
 }
 
 // attempts returns how many attempts of the task of a job count.
-func (r *reign) attempts(id string) int { return r.job(id).Tasks[0].Attempt }
+func (r *leader) attempts(id string) int { return r.job(id).Tasks[0].Attempt }
 
 // A host is killed while it runs many tasks. Nothing counts, and they run apart in the next term; what was not under way
 // doesn't.
 func TestKilledLeaderCostsNoAttempt(t *testing.T) {
-	reigns(t, func(t *testing.T, next func() *reign) {
+	leaders(t, func(t *testing.T, next func() *leader) {
 		r := next()
 		var ids []string
 		for range 200 {
@@ -88,7 +88,7 @@ func TestKilledLeaderCostsNoAttempt(t *testing.T) {
 
 // A host that stops in good order leaves no suspects.
 func TestStoppedLeaderLeavesNoSuspects(t *testing.T) {
-	reigns(t, func(t *testing.T, next func() *reign) {
+	leaders(t, func(t *testing.T, next func() *leader) {
 		r := next()
 		r.submit(jobhost.Spec{})
 		lease := r.take(r.Slot("w"))
@@ -108,7 +108,7 @@ func TestStoppedLeaderLeavesNoSuspects(t *testing.T) {
 // A task that ends each host within a moment is in no note of the first one. The second one notes it before it begins,
 // and from the third death on each counts, until it is a dead letter; a task that runs beside it loses nothing.
 func TestTaskThatEndsOneLeaderAfterTheOther(t *testing.T) {
-	reigns(t, func(t *testing.T, next func() *reign) {
+	leaders(t, func(t *testing.T, next func() *leader) {
 		r := next()
 		evil := r.submit(jobhost.Spec{MaxAttempts: 3})
 		good := r.submit(jobhost.Spec{MaxAttempts: 1})
@@ -144,7 +144,7 @@ func TestTaskThatEndsOneLeaderAfterTheOther(t *testing.T) {
 // Of many suspects that were under way at a death none can be told to be the cause. So fewer of them run at one time
 // after each, until one is alone: only for that it counts.
 func TestManySuspectsRunAFewAtATime(t *testing.T) {
-	reigns(t, func(t *testing.T, next func() *reign) {
+	leaders(t, func(t *testing.T, next func() *leader) {
 		r := next()
 		for i := range 20 {
 			r.submit(jobhost.Spec{ID: fmt.Sprint(i)})
@@ -183,7 +183,7 @@ func TestManySuspectsRunAFewAtATime(t *testing.T) {
 }
 
 // counted is how many of so many jobs have lost an attempt.
-func (r *reign) counted(jobs int) (n int) {
+func (r *leader) counted(jobs int) (n int) {
 	for i := range jobs {
 		if job := r.job(fmt.Sprint(i)); job.State != jobhost.Succeeded {
 			n += job.Tasks[0].Attempt
@@ -193,7 +193,7 @@ func (r *reign) counted(jobs int) (n int) {
 }
 
 // suspects is how many of so many jobs wait for others that may have ended hosts.
-func (r *reign) suspects(jobs int) (n int) {
+func (r *leader) suspects(jobs int) (n int) {
 	r.t.Helper()
 	for i := range jobs {
 		why, err := r.Why(r.t.Context(), fmt.Sprint(i))
@@ -208,7 +208,7 @@ func (r *reign) suspects(jobs int) (n int) {
 }
 
 // takeAll lets so many slots wait for a task, and returns what they get.
-func (r *reign) takeAll(slots int) <-chan *queue.Lease {
+func (r *leader) takeAll(slots int) <-chan *queue.Lease {
 	began := make(chan *queue.Lease, slots)
 	for range slots {
 		slot := r.Slot("w")
@@ -223,7 +223,7 @@ func (r *reign) takeAll(slots int) <-chan *queue.Lease {
 
 // What runs is noted once a second and not for each attempt, and an idle host notes nothing.
 func TestWhatRunsIsNotedSparingly(t *testing.T) {
-	reigns(t, func(t *testing.T, next func() *reign) {
+	leaders(t, func(t *testing.T, next func() *leader) {
 		r := next()
 		slot := r.Slot("w")
 		commits := r.store.commits.Load()
@@ -246,7 +246,7 @@ func TestWhatRunsIsNotedSparingly(t *testing.T) {
 
 // Slots, the watch, cancels and questions meet at the suspects.
 func TestSuspectsHammer(t *testing.T) {
-	reigns(t, func(t *testing.T, next func() *reign) {
+	leaders(t, func(t *testing.T, next func() *leader) {
 		r := next()
 		const jobs, slots = 300, 12
 		for i := range jobs {
