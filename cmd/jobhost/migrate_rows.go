@@ -57,7 +57,7 @@ func (f *filling) Apply(tx *pgdb.Tx) error {
 	if err != nil {
 		return f.fail(err)
 	}
-	if err := pgqueue.Fill(s, next); err != nil {
+	if err := pgqueue.FinishImport(s, next); err != nil {
 		return err
 	}
 	token, err := f.apiToken()

@@ -1,7 +1,6 @@
 package pgqueue
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -130,7 +129,7 @@ func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 		b.image.inbox.take(op.Incoming, op.Reason)
 		return nil
 	case *record.Settle:
-		b.foresee(tx, op.Transition)
+		b.prefetch(tx, op.Transition)
 		if err := b.settle(tx, op, res); err != nil || res.Err != nil || tx.Missed() {
 			return err
 		}
@@ -165,12 +164,12 @@ func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 		b.image.notes.keep(op.Name, op.Text)
 		return nil
 	default:
-		return b.applyRare(tx, op, res)
+		return b.applyDirect(tx, op, res)
 	}
 }
 
-// applyRare makes a change by statements.
-func (b *batch) applyRare(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
+// applyDirect makes a change by statements.
+func (b *batch) applyDirect(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 	s := tx.Direct()
 	if s == nil {
 		return nil
@@ -202,13 +201,4 @@ func (b *batch) Done(err error) {
 		return
 	}
 	b.done(b.results, nil)
-}
-
-// jsonText writes a list or map of n entries as JSON, an empty one as "".
-func jsonText(v any, n int) (string, error) {
-	if n == 0 {
-		return "", nil
-	}
-	text, err := json.Marshal(v)
-	return string(text), err
 }

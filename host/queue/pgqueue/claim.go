@@ -3,11 +3,9 @@ package pgqueue
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
@@ -84,13 +82,3 @@ const (
 		CROSS JOIN LATERAL (SELECT seq, job, idx, token, attempt, deadline, retention_ms, suspect, data
 			FROM jobhost.task LEFT JOIN jobhost.item ON item.task=seq WHERE seq=key AND status=0 OFFSET 0) t ORDER BY n`
 )
-
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
-func errNoJob(id string) error {
-	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: fmt.Sprintf("there is no job %s", id)}
-}
-
-func conflict(format string, args ...any) error {
-	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf(format, args...)}
-}

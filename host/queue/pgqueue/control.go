@@ -102,6 +102,14 @@ func stillOpen(thing, id string) error {
 	}
 }
 
+func errNoJob(id string) error {
+	return &jobhost.Error{Code: jobhost.CodeNotFound, Message: fmt.Sprintf("there is no job %s", id)}
+}
+
+func conflict(format string, args ...any) error {
+	return &jobhost.Error{Code: jobhost.CodeConflict, Message: fmt.Sprintf(format, args...)}
+}
+
 // cancel ends the open tasks of a job.
 func (b *batch) cancel(tx *pgdb.Tx, op *record.Cancel, res *record.OpResult) error {
 	s := tx.Direct()

@@ -1,7 +1,6 @@
 package pgqueue
 
 import (
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,7 +38,7 @@ func (b *batch) bury(tx *pgdb.Tx, op *record.Settle, task *taskRow, res *record.
 	}
 	im.letters.letters = append(im.letters.letters, letterRow{
 		task: int64(op.Key), job: task.job, tasks: task.tasks, worker: task.worker, diedAt: int64(op.EndedAt), attempts: int64(op.Attempt),
-		category: shown(string(f.Category)), code: shown(f.Code), severity: shown(string(f.Severity)), message: shown(f.Message),
+		category: CleanText(string(f.Category)), code: CleanText(f.Code), severity: CleanText(string(f.Severity)), message: CleanText(f.Message),
 	})
 	if op.MaxDead == 0 || im.dead.n[task.worker] <= int64(op.MaxDead) {
 		return nil
@@ -47,11 +46,6 @@ func (b *batch) bury(tx *pgdb.Tx, op *record.Settle, task *taskRow, res *record.
 	err := im.evict(tx, task.worker, task.job, int64(op.MaxDead), res)
 	res.Gone = err == nil && len(res.Evicted) > 0 && im.anyGone(tx)
 	return err
-}
-
-// shown makes a text of a guest one that the server takes: without NUL, and in UTF-8.
-func shown(text string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 // Read implements [pgdb.Member].

@@ -20,7 +20,7 @@ type childRow struct {
 }
 
 func (r *jobRows) initChildren() {
-	r.kin = pgdb.Table[parentKey, int]{
+	r.childCounts = pgdb.Table[parentKey, int]{
 		DB: r.db,
 		SQL: `SELECT t.parent, t.key, (SELECT count(*) FROM jobhost.child c WHERE c.parent=t.parent AND c.job>t.key AND c.parent_key=t.key)
 			FROM unnest($1::text[], $2::bigint[]) AS t(parent, key)`,
@@ -100,7 +100,7 @@ func checkRoom(tx *pgdb.Tx, im *image, parent *record.Parent, n int, res *record
 	if parent == nil || n == 0 {
 		return
 	}
-	if there := im.jobs.kin.Get(tx, parentKey{parent.ID, int64(parent.Key)}); there != nil && *there+n > jobhost.MaxChildren {
+	if there := im.jobs.childCounts.Get(tx, parentKey{parent.ID, int64(parent.Key)}); there != nil && *there+n > jobhost.MaxChildren {
 		res.Err = record.ErrChildren(parent.ID)
 	}
 }
@@ -109,10 +109,10 @@ func checkRoom(tx *pgdb.Tx, im *image, parent *record.Parent, n int, res *record
 func (im *image) addChild(key int64, p *record.Parent) {
 	k := parentKey{p.ID, int64(p.Key)}
 	n := 0
-	if there := im.jobs.kin.Known(k); there != nil {
+	if there := im.jobs.childCounts.Known(k); there != nil {
 		n = *there
 	}
-	im.jobs.kin.Put(k, n+1)
+	im.jobs.childCounts.Put(k, n+1)
 	im.jobs.children = append(im.jobs.children, childRow{key, p})
 }
 

@@ -13,7 +13,7 @@ const evictLooks = 32
 // of them are deleted together.
 func (im *image) evict(tx *pgdb.Tx, worker, except, most int64, res *record.OpResult) error {
 	r := &im.evictions
-	l := r.lineup(im, worker)
+	l := r.candidatesOf(im, worker)
 	var ids []string
 	at := l.first(r.cursor(worker))
 	for looked := 0; im.dead.n[worker] > most && looked < evictLooks; looked++ {
@@ -107,8 +107,8 @@ func (im *image) evictJob(tx *pgdb.Tx, worker int64, v *victim) {
 	}
 	if v.Parent != "" {
 		k := parentKey{v.Parent, v.ParentKey}
-		if n := im.jobs.kin.Get(tx, k); n != nil {
-			im.jobs.kin.Put(k, *n-1)
+		if n := im.jobs.childCounts.Get(tx, k); n != nil {
+			im.jobs.childCounts.Put(k, *n-1)
 		}
 	}
 	for key := v.Key; key < v.end(); key++ {

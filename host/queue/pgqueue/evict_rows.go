@@ -22,9 +22,9 @@ type evictRows struct {
 	moved   map[int64]int64 // of the commit in the making
 
 	// Of the commit in the making, what was not flushed:
-	lineups map[int64]*lineup // by worker
-	removed []*victim
-	ids     map[string]bool // of those
+	candidates map[int64]*candidates // by worker
+	removed    []*victim
+	ids        map[string]bool // of those
 }
 
 // listKey asks for the first n jobs of a worker with dead tasks, from a key on.
@@ -58,7 +58,7 @@ const victimOf = `SELECT j.seq AS key, j.tasks, coalesce(p.open, 0) AS open, coa
 
 func (r *evictRows) init(db *pgdb.DB) {
 	r.db = db
-	r.cursors, r.moved, r.lineups, r.ids = map[int64]int64{}, map[int64]int64{}, map[int64]*lineup{}, map[string]bool{}
+	r.cursors, r.moved, r.candidates, r.ids = map[int64]int64{}, map[int64]int64{}, map[int64]*candidates{}, map[string]bool{}
 	r.lists = pgdb.Table[listKey, []victim]{
 		DB: db,
 		// Of each job its first dead task alone is looked at.
@@ -166,7 +166,7 @@ const removeEvicted = `WITH r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[
 	SELECT count(*) FROM jobs`
 
 func (r *evictRows) forget() {
-	clear(r.lineups)
+	clear(r.candidates)
 	clear(r.ids)
 	clear(r.removed)
 	r.removed = r.removed[:0]

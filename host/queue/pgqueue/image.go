@@ -86,6 +86,14 @@ func (im *image) AfterRollback() {
 	}
 }
 
+// table is what tables of all kinds of rows have in common.
+type table interface {
+	Read(b *pgx.Batch)
+	Flushed()
+	AfterCommit()
+	AfterRollback()
+}
+
 // column returns what rows have in a column: arguments of statements that write many rows at once.
 func column[R, T any](rows []R, of func(*R) T) []T {
 	list := make([]T, len(rows))

@@ -3,7 +3,6 @@ package pgqueue
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,13 +64,8 @@ func (r *inboxRows) take(number int64, reason string) {
 	}
 	r.numbers = append(r.numbers, number)
 	if reason != "" {
-		r.refused = append(r.refused, refusal{number, clean(reason)})
+		r.refused = append(r.refused, refusal{number, CleanText(reason)})
 	}
-}
-
-// clean makes a text one that the database takes.
-func clean(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Read implements [pgdb.Member].

@@ -82,7 +82,7 @@ func (k *keyRows) plan(tx *pgdb.Tx, worker int64, changes []record.KVChange, at 
 // look works out what becomes of a key. One that has expired counts as gone.
 func (c *kvChange) look(row *kvRow, at record.Millis) error {
 	var was kvRow
-	if row != nil && !row.over(int64(at)) {
+	if row != nil && !row.expired(int64(at)) {
 		was = *row
 	}
 	if c.Checked && c.Version != was.version {

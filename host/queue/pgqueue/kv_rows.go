@@ -11,9 +11,9 @@ import (
 
 // keyRows are the keys that changes look at, and what all keys of each worker cost. It is a [pgdb.Member].
 type keyRows struct {
-	db   *pgdb.DB
-	rows pgdb.Table[kvKey, kvRow]
-	over pgdb.Table[overdue, overdueKeys]
+	db      *pgdb.DB
+	rows    pgdb.Table[kvKey, kvRow]
+	overdue pgdb.Table[overdue, overdueKeys]
 
 	usage    map[int64]usage
 	earliest int64 // the least of the workers'
@@ -39,8 +39,8 @@ type kvRow struct {
 // cost is what the key counts against the quota.
 func (r *kvRow) cost(key string) int64 { return record.KVCost(key, int(r.size)) }
 
-// over reports whether the key has expired.
-func (r *kvRow) over(at int64) bool { return r.expires != 0 && r.expires <= at }
+// expired reports whether the key has expired.
+func (r *kvRow) expired(at int64) bool { return r.expires != 0 && r.expires <= at }
 
 // usage is what the keys of a worker cost, expired ones included, and the version of the last change.
 type usage struct {
@@ -74,7 +74,7 @@ func (k *keyRows) init(db *pgdb.DB) {
 			return key, r, err
 		},
 	}
-	k.over = pgdb.Table[overdue, overdueKeys]{
+	k.overdue = pgdb.Table[overdue, overdueKeys]{
 		DB: db,
 		SQL: `SELECT worker, at, most,
 				ARRAY(SELECT key FROM jobhost.kv WHERE kv.worker=t.worker AND expires>0 AND expires<=t.at ORDER BY expires LIMIT t.most),
@@ -160,7 +160,7 @@ func (k *keyRows) sweep(tx *pgdb.Tx, now int64) {
 
 // expire removes expired keys.
 func (k *keyRows) expire(tx *pgdb.Tx, o overdue) {
-	found := k.over.Get(tx, o)
+	found := k.overdue.Get(tx, o)
 	if found == nil {
 		return
 	}
@@ -172,7 +172,7 @@ func (k *keyRows) expire(tx *pgdb.Tx, o overdue) {
 	for _, name := range found.names {
 		key := kvKey{o.worker, name}
 		// The image knows what the commit has changed before.
-		if row := k.rows.Get(tx, key); row != nil && row.over(o.at) {
+		if row := k.rows.Get(tx, key); row != nil && row.expired(o.at) {
 			u.bytes -= row.cost(name)
 			k.rows.Delete(key)
 		}
@@ -191,7 +191,7 @@ func (k *keyRows) want(tx *pgdb.Tx, worker int64, names []string) {
 // Read implements [pgdb.Member].
 func (k *keyRows) Read(b *pgx.Batch) {
 	k.rows.Read(b)
-	k.over.Read(b)
+	k.overdue.Read(b)
 }
 
 // Flush implements [pgdb.Member].
@@ -239,7 +239,7 @@ func (k *keyRows) flushUsage(b *pgx.Batch) {
 // Flushed implements [pgdb.Member].
 func (k *keyRows) Flushed() {
 	k.rows.Flushed()
-	k.over.Flushed()
+	k.overdue.Flushed()
 	clear(k.unsaved)
 }
 
@@ -251,7 +251,7 @@ func (k *keyRows) AfterCommit() {
 		}
 	}
 	k.rows.AfterCommit()
-	k.over.Flushed() // they are not found again
+	k.overdue.Flushed() // they are not found again
 	k.settled = k.earliest
 	clear(k.before)
 	clear(k.unsaved)
@@ -260,7 +260,7 @@ func (k *keyRows) AfterCommit() {
 // AfterRollback implements [pgdb.Member].
 func (k *keyRows) AfterRollback() {
 	k.rows.AfterRollback()
-	k.over.AfterRollback()
+	k.overdue.AfterRollback()
 	for worker, u := range k.before {
 		k.usage[worker] = u
 	}

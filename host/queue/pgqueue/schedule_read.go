@@ -2,7 +2,6 @@ package pgqueue
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -16,10 +15,10 @@ func (s *Store) Schedules(ctx context.Context) (states []record.ScheduleState, e
 		&row.Name, &row.Version, &row.Timing, &row.Last, &row.Fired, &row.LastJob, &row.PausedAt, &row.GoneAt, &open, &waiting,
 	}, func() error {
 		state := row
-		if err := listOf(open, &state.Open); err != nil {
+		if err := decode(open, &state.Open); err != nil {
 			return fmt.Errorf("schedule %s: %w", state.Name, err)
 		}
-		if err := listOf(waiting, &state.Waiting); err != nil {
+		if err := decode(waiting, &state.Waiting); err != nil {
 			return fmt.Errorf("schedule %s: %w", state.Name, err)
 		}
 		states = append(states, state)
@@ -29,12 +28,4 @@ func (s *Store) Schedules(ctx context.Context) (states []record.ScheduleState, e
 		return nil, fmt.Errorf("read schedules: %w", err)
 	}
 	return states, nil
-}
-
-// listOf reads what jsonText wrote.
-func listOf(text string, list any) error {
-	if text == "" {
-		return nil
-	}
-	return json.Unmarshal([]byte(text), list)
 }

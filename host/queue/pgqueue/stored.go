@@ -1,8 +1,10 @@
 package pgqueue
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -95,3 +97,27 @@ func endOf(tasks []record.TaskRecord) (end record.Millis) {
 
 // storable reports whether a text can be in a column at all. The server answers questions about others with an error.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+
+// CleanText returns a text that the server takes: in UTF-8, and without NUL. Guests choose some of what people read.
+func CleanText(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
+}
+
+// jsonText writes a list or map of n entries as JSON, an empty one as "".
+func jsonText(v any, n int) (string, error) {
+	if n == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(v)
+	return string(text), err
+}
+
+// decode reads JSON, unless it is empty.
+func decode(text string, into any) error {
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

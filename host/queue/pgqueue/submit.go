@@ -9,11 +9,11 @@ import (
 
 // jobRows are the jobs that are submitted, with what is looked up for that. It is a [pgdb.Member].
 type jobRows struct {
-	db   *pgdb.DB
-	ids  pgdb.Table[string, jobHead]
-	uniq pgdb.Table[uniqKey, uniqRow]
-	refs pgdb.Table[string, struct{}] // names of objects that are live or gone
-	kin  pgdb.Table[parentKey, int]   // how many jobs a job has submitted
+	db          *pgdb.DB
+	ids         pgdb.Table[string, jobHead]
+	uniq        pgdb.Table[uniqKey, uniqRow]
+	refs        pgdb.Table[string, struct{}] // names of objects that are live or gone
+	childCounts pgdb.Table[parentKey, int]   // how many jobs a job has submitted
 
 	// What was added and not flushed:
 	jobs     []jobRow
@@ -91,15 +91,15 @@ func (b *batch) insert(job *record.JobSpec, res *record.OpResult) error {
 	im.jobs.ids.Put(job.ID, jobHead{key, job.Digest[:]})
 	im.jobs.jobs = append(im.jobs.jobs, jobRow{seq: key, worker: worker, tasks: tasks, job: job, texts: text})
 	im.tasks.add(key, worker, tasks, job)
-	im.accompany(key, worker, job)
+	im.addExtras(key, worker, job)
 	im.count(worker, record.Open, tasks)
 	im.created(key, job.CreatedAt)
 	res.Key = record.Key(key)
 	return nil
 }
 
-// accompany adds the rows that few jobs have beside their own and their tasks'.
-func (im *image) accompany(key, worker int64, job *record.JobSpec) {
+// addExtras adds the rows that few jobs have beside their own and their tasks'.
+func (im *image) addExtras(key, worker int64, job *record.JobSpec) {
 	r := &im.jobs
 	for i, item := range job.Items {
 		if item == nil {
@@ -162,19 +162,7 @@ func (b *batch) then(tx *pgdb.Tx, follow func(record.End) []*record.JobSpec, res
 }
 
 // tables are those whose rows are read.
-func (r *jobRows) tables() [4]interface {
-	Read(b *pgx.Batch)
-	Flushed()
-	AfterCommit()
-	AfterRollback()
-} {
-	return [...]interface {
-		Read(b *pgx.Batch)
-		Flushed()
-		AfterCommit()
-		AfterRollback()
-	}{&r.ids, &r.uniq, &r.refs, &r.kin}
-}
+func (r *jobRows) tables() []table { return []table{&r.ids, &r.uniq, &r.refs, &r.childCounts} }
 
 // Read implements [pgdb.Member].
 func (r *jobRows) Read(b *pgx.Batch) {

@@ -1,7 +1,6 @@
 package pgqueue
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -54,14 +53,6 @@ func (s *workflowScan) into() []any {
 		&s.Key, &s.ID, &s.Name, &s.Definition, &s.Status, &s.digest, &s.Depth, &s.Parent, &s.ParentID, &s.ParentStep, &s.ParentMark,
 		&s.labels, &s.StartedAt, &s.retention, &s.EndedAt, &s.ExpiresAt, &s.ending, &s.Record,
 	}
-}
-
-// decode reads JSON, unless it is empty.
-func decode(text string, into any) error {
-	if text == "" {
-		return nil
-	}
-	return json.Unmarshal([]byte(text), into)
 }
 
 // row returns what was scanned.
@@ -146,14 +137,6 @@ func (r *workflowRows) initJobs() {
 // tables are those whose rows are read.
 func (r *workflowRows) tables() []table {
 	return []table{&r.rows, &r.ids, &r.defs, &r.data, &r.jobs, &r.steps.failures, &r.outputs, &r.dead, &r.last}
-}
-
-// table is what tables of all kinds of rows have in common.
-type table interface {
-	Read(b *pgx.Batch)
-	Flushed()
-	AfterCommit()
-	AfterRollback()
 }
 
 // Read implements [pgdb.Member].

@@ -39,8 +39,8 @@ func (b *batch) advance(tx *pgdb.Tx, t record.Transition, res *record.OpResult) 
 	return err
 }
 
-// foresee asks for the workflow of a transition that comes with an operation, together with the rows of that.
-func (b *batch) foresee(tx *pgdb.Tx, t record.Transition) {
+// prefetch asks for the workflow of a transition that comes with an operation, together with the rows of that.
+func (b *batch) prefetch(tx *pgdb.Tx, t record.Transition) {
 	if aimed, ok := t.(record.Aimed); ok {
 		if key := aimed.Aim(); key != 0 {
 			b.image.workflows.rows.Get(tx, int64(key))

@@ -51,7 +51,7 @@ func (r *stepRows) init(db *pgdb.DB) {
 // stepOf returns the row of a step.
 func stepOf(workflow record.Key, s *record.StepRecord, failure string) stepRow {
 	row := stepRow{
-		stepKey: stepKey{int64(workflow), int64(s.Step)}, status: string(s.Status), number: int64(s.Number), reason: shown(s.Reason),
+		stepKey: stepKey{int64(workflow), int64(s.Step)}, status: string(s.Status), number: int64(s.Number), reason: CleanText(s.Reason),
 		tasks: int64(s.Tasks), startedAt: int64(s.StartedAt), endedAt: int64(s.EndedAt), failure: failure,
 	}
 	if s.Fallback {

@@ -21,12 +21,9 @@ func Occupied(s *pgdb.Session) (what string, err error) {
 	return what, err
 }
 
-// CleanText makes a text that people read one that the server takes.
-func CleanText(text string) string { return shown(text) }
-
-// Fill completes tables that were filled from another store: sums that follow from the rows, and what numbers the next
+// FinishImport completes tables that were filled from another store: sums that follow from the rows, and what numbers the next
 // ones. next is the key of the next task there. It returns an error if rows are missing that others need.
-func Fill(s *pgdb.Session, next int64) error {
+func FinishImport(s *pgdb.Session, next int64) error {
 	// The statements are about whole tables, unlike those that the writer's settings are for.
 	if _, err := s.Exec(`SELECT set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true),
 		set_config('enable_mergejoin', 'on', true), set_config('plan_cache_mode', 'auto', true)`); err != nil {
@@ -56,11 +53,11 @@ func Fill(s *pgdb.Session, next int64) error {
 		(SELECT max(seq+greatest(tasks, 1)) FROM jobhost.job), (SELECT max(seq)+1 FROM jobhost.workflow)) WHERE id=1`, next); err != nil {
 		return err
 	}
-	return whole(s)
+	return checkComplete(s)
 }
 
-// whole returns an error if rows are missing that others need. Checksums of rows say nothing of rows that are gone.
-func whole(s *pgdb.Session) error {
+// checkComplete returns an error if rows are missing that others need. Checksums of rows say nothing of rows that are gone.
+func checkComplete(s *pgdb.Session) error {
 	for _, look := range []struct{ what, sql string }{
 		{"the worker of job", "SELECT id FROM jobhost.job WHERE worker NOT IN (SELECT id FROM jobhost.worker)"},
 		{"a number among those of workers, before", "SELECT name FROM jobhost.worker WHERE id>(SELECT count(*) FROM jobhost.worker)"},

@@ -7,9 +7,9 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// lineup are the jobs of a worker with dead tasks, by key, as far as they were read. They include those of which a task
+// candidates are the jobs of a worker with dead tasks, by key, as far as they were read. They include those of which a task
 // has died in the commit, but for those that it has evicted.
-type lineup struct {
+type candidates struct {
 	worker int64
 	list   []*victim
 	from   int64 // where reading goes on
@@ -23,12 +23,12 @@ const (
 	pieceGrowth = 4
 )
 
-// lineup returns the jobs of a worker from its cursor on, with the one of the last death.
-func (r *evictRows) lineup(im *image, worker int64) *lineup {
-	l := r.lineups[worker]
+// candidatesOf returns the jobs of a worker from its cursor on, with the one of the last death.
+func (r *evictRows) candidatesOf(im *image, worker int64) *candidates {
+	l := r.candidates[worker]
 	if l == nil {
-		l = &lineup{worker: worker, from: r.cursors[worker], next: firstPiece}
-		r.lineups[worker] = l
+		l = &candidates{worker: worker, from: r.cursors[worker], next: firstPiece}
+		r.candidates[worker] = l
 		return l
 	}
 	if n := len(im.letters.letters); n > 0 {
@@ -40,26 +40,26 @@ func (r *evictRows) lineup(im *image, worker int64) *lineup {
 }
 
 // first returns the index of the first job from a key on.
-func (l *lineup) first(key int64) int {
+func (l *candidates) first(key int64) int {
 	i, _ := l.find(key)
 	return i
 }
 
-func (l *lineup) find(key int64) (i int, found bool) {
+func (l *candidates) find(key int64) (i int, found bool) {
 	return slices.BinarySearchFunc(l.list, key, func(v *victim, key int64) int { return cmp.Compare(v.Key, key) })
 }
 
 // add adds a job, unless it is there.
-func (l *lineup) add(v *victim) {
+func (l *candidates) add(v *victim) {
 	if i, found := l.find(v.Key); !found {
 		l.list = slices.Insert(l.list, i, v)
 	}
 }
 
-func (l *lineup) remove(i int) { l.list = slices.Delete(l.list, i, i+1) }
+func (l *candidates) remove(i int) { l.list = slices.Delete(l.list, i, i+1) }
 
 // victim returns a job by its index. Nil = there is none, or none is known yet: more says so.
-func (l *lineup) victim(tx *pgdb.Tx, im *image, i int) (v *victim, more bool) {
+func (l *candidates) victim(tx *pgdb.Tx, im *image, i int) (v *victim, more bool) {
 	for i >= len(l.list) {
 		if l.whole {
 			return nil, false
@@ -75,7 +75,7 @@ func (l *lineup) victim(tx *pgdb.Tx, im *image, i int) (v *victim, more bool) {
 }
 
 // read adds the next piece; false = it is being read.
-func (l *lineup) read(tx *pgdb.Tx, im *image) bool {
+func (l *candidates) read(tx *pgdb.Tx, im *image) bool {
 	piece := im.evictions.lists.Get(tx, listKey{l.worker, l.from, l.next})
 	if piece == nil {
 		return false
@@ -97,7 +97,7 @@ func (l *lineup) read(tx *pgdb.Tx, im *image) bool {
 }
 
 // know reads what is unread of a job, and with it of all others in the line: they are likely to be next.
-func (l *lineup) know(tx *pgdb.Tx, im *image, v *victim) {
+func (l *candidates) know(tx *pgdb.Tx, im *image, v *victim) {
 	single := &im.evictions.single
 	var keys []int64
 	for _, other := range l.list {
