@@ -30,12 +30,7 @@ func TestNear(t *testing.T) {
 				waiting = slices.DeleteFunc(waiting, func(e Entry) bool { return e.Key == taken.Key })
 			}
 		}
-		slices.SortFunc(waiting, func(a, b Entry) int {
-			if older(a, b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(waiting, byAge)
 		want := waiting[:rapid.IntRange(0, len(waiting)).Draw(t, "wanted")]
 		var got []Entry
 		for e := range o.Near(0, len(waiting)) {

@@ -26,7 +26,7 @@ type Order struct {
 	// groups hold the ready tasks that have a group; nil = there are none.
 	groups *groups
 	// laterGroups are the groups of delayed entries that have one.
-	laterGroups map[mark]record.Group
+	laterGroups map[entryID]record.Group
 	deadlines   deadlines
 	// aside are ready tasks that are not to run for now, for a reason that their
 	// owner knows.
@@ -36,14 +36,14 @@ type Order struct {
 	readyAt map[record.Key]record.Millis
 	// gone marks entries that were removed. They are skipped when they come up,
 	// since taking one out of the middle would be a search.
-	gone map[mark]struct{}
+	gone map[entryID]struct{}
 	// The numbers of entries that are not gone, by level: ready ones, and
 	// later ones that wait for their first and for another attempt.
 	ready, scheduled, retrying [jobhost.Levels]int
 }
 
-// mark stands for an entry.
-type mark struct {
+// entryID names an entry: a task under one of its tokens.
+type entryID struct {
 	key   record.Key
 	token int32
 }
@@ -55,7 +55,7 @@ func New(aging time.Duration, left func(record.Group)) Order {
 	if left == nil {
 		left = func(record.Group) {}
 	}
-	return Order{aging: aging, left: left, readyAt: map[record.Key]record.Millis{}, gone: map[mark]struct{}{}}
+	return Order{aging: aging, left: left, readyAt: map[record.Key]record.Millis{}, gone: map[entryID]struct{}{}}
 }
 
 // Now is the latest time that Advance was called with.
@@ -74,9 +74,9 @@ func (o *Order) Push(e Entry, x Traits) {
 	*o.later(e)++
 	if x.Group != 0 {
 		if o.laterGroups == nil {
-			o.laterGroups = map[mark]record.Group{}
+			o.laterGroups = map[entryID]record.Group{}
 		}
-		o.laterGroups[mark{e.Key, e.Token}] = x.Group
+		o.laterGroups[entryID{e.Key, e.Token}] = x.Group
 	}
 }
 
@@ -131,9 +131,9 @@ func (o *Order) dropLater(e Entry) record.Group {
 	if len(o.laterGroups) == 0 {
 		return 0
 	}
-	m := mark{e.Key, e.Token}
-	id := o.laterGroups[m]
-	delete(o.laterGroups, m)
+	entry := entryID{e.Key, e.Token}
+	id := o.laterGroups[entry]
+	delete(o.laterGroups, entry)
 	if len(o.laterGroups) == 0 {
 		o.laterGroups = nil // a map never gets smaller
 	}
@@ -169,9 +169,9 @@ func (o *Order) expire() (w Waiting, ok bool) {
 
 // Restore lets a task wait again that Expire took out, with another deadline.
 func (o *Order) Restore(w Waiting) {
-	m := mark{w.Key, w.Token}
-	if _, there := o.gone[m]; there { // so is the entry
-		delete(o.gone, m)
+	entry := entryID{w.Key, w.Token}
+	if _, there := o.gone[entry]; there { // so is the entry
+		delete(o.gone, entry)
 		o.uncount(w.Entry, w.Group, -1)
 	} else {
 		o.Push(w.Entry, Traits{Group: w.Group})

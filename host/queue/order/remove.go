@@ -2,7 +2,7 @@ package order
 
 import "github.com/jobhost/jobhost/host/queue/record"
 
-// mostGone is how many marks are kept before the entries are looked through.
+// mostGone is how many removed entries are kept before the entries are looked through.
 const mostGone = 1024
 
 // Remove takes out a task that waits, as the store has it.
@@ -16,7 +16,7 @@ func (o *Order) Remove(e Entry, id record.Group) {
 		e.ReadyAt = at
 		delete(o.readyAt, e.Key)
 	}
-	o.gone[mark{e.Key, e.Token}] = struct{}{}
+	o.gone[entryID{e.Key, e.Token}] = struct{}{}
 	o.deadlines.forget(e.Key)
 	if o.groups != nil {
 		o.groups.stale[e.Level] = true
@@ -29,18 +29,18 @@ func (o *Order) Remove(e Entry, id record.Group) {
 
 // Gone reports whether an entry of a view was removed since.
 func (o *Order) Gone(e Entry) bool {
-	_, gone := o.gone[mark{e.Key, e.Token}]
+	_, gone := o.gone[entryID{e.Key, e.Token}]
 	return gone
 }
 
-// dropGone reports whether an entry was removed, and forgets the mark.
+// dropGone reports whether an entry was removed, and forgets that.
 func (o *Order) dropGone(e Entry) bool {
 	if len(o.gone) == 0 {
 		return false
 	}
-	m := mark{e.Key, e.Token}
-	_, gone := o.gone[m]
-	delete(o.gone, m)
+	entry := entryID{e.Key, e.Token}
+	_, gone := o.gone[entry]
+	delete(o.gone, entry)
 	return gone
 }
 
@@ -68,7 +68,7 @@ func (o *Order) uncountGroup(e Entry, id record.Group, n int) {
 	}
 }
 
-// sweep takes all marked entries out, so that tasks that are submitted for next
+// sweep takes all removed entries out, so that tasks that are submitted for next
 // year and cancelled don't pile up.
 func (o *Order) sweep() {
 	for i := range o.levels {
@@ -92,7 +92,7 @@ func (o *Order) sweep() {
 	o.delayed = kept
 }
 
-// sweepGroups takes the marked entries out of the groups.
+// sweepGroups takes the removed entries out of the groups.
 func (o *Order) sweepGroups() {
 	if o.groups == nil {
 		return
