@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +43,7 @@ type clustered struct {
 	checked  atomic.Pointer[manifest.Manifest] // the last one without faults; nil = that of the start
 	leads    atomic.Pointer[host.Host]         // nil = it stands by
 	ending   atomic.Bool                       // it was told to stop
-	idle     chan struct{}                     // says that it stands by; holds one, more would say nothing new
+	standsBy chan struct{}                     // says that it stands by; holds one, more would say nothing new
 }
 
 // runCluster runs a host that shares its store with others, until ctx ends.
@@ -80,7 +78,7 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.engine.Close(context.WithoutCancel(ctx))) }()
-	c.idle = make(chan struct{}, 1)
+	c.standsBy = make(chan struct{}, 1)
 	place, err := sqlitedb.Place(m.Host.Data) // which the engine has made
 	if err != nil {
 		return err
@@ -137,7 +135,7 @@ func (c *clustered) serve(ctx context.Context) error {
 		}),
 		root.Go("warm", func(context.Context) error { c.warm(ctx); return nil }),
 		root.Go("orders", func(context.Context) error {
-			c.orders.obey(ctx, func() { c.reload(ctx) }, func() { c.tell(ctx) })
+			c.orders.obey(ctx, func() { c.reload(ctx) }, func() { c.logState(ctx) })
 			return nil
 		}),
 		root.Go("end", func(context.Context) error {
@@ -295,69 +293,4 @@ func (c *clustered) greet() {
 	settings := &c.manifest.Host
 	fmt.Fprintf(c.env.stderr, "\n%s\n  host    %s, found by others at %s\n  store   %s\n  token   %s\n  listen  http://%s\n\n",
 		version.Get().String(), c.manifest.Cluster.Name, c.member.Address(), settings.Store.URL, shortPath(settings.TokenFile), c.listener.Addr())
-}
-
-// Hosts implements [jobhost.Cluster].
-func (c *clustered) Hosts(ctx context.Context) ([]jobhost.HostStatus, error) {
-	list, err := c.member.Hosts(ctx)
-	hosts := make([]jobhost.HostStatus, len(list))
-	for i := range list {
-		h := &list[i]
-		hosts[i] = jobhost.HostStatus{
-			Name: h.Name, Role: h.Role, Epoch: h.Epoch, Address: h.Address, Version: h.Version, Slots: h.Slots, Busy: h.Busy,
-			MayLead: h.MayLead, Wanted: h.Wanted, Since: h.Since.UTC(), Seen: jobhost.Duration(h.Seen),
-		}
-	}
-	return hosts, err
-}
-
-// DrainHost implements [jobhost.Cluster].
-func (c *clustered) DrainHost(ctx context.Context, name string) (jobhost.HostStatus, error) {
-	return c.asked(ctx, name, c.member.Drain)
-}
-
-// LeadHost implements [jobhost.Cluster].
-func (c *clustered) LeadHost(ctx context.Context, name string) (jobhost.HostStatus, error) {
-	return c.asked(ctx, name, c.member.AskToLead)
-}
-
-func (c *clustered) asked(ctx context.Context, name string, ask func(context.Context, string) error) (jobhost.HostStatus, error) {
-	if err := ask(ctx, name); err != nil {
-		return jobhost.HostStatus{}, err
-	}
-	hosts, err := c.Hosts(ctx)
-	for i := range hosts {
-		if hosts[i].Name == name {
-			return hosts[i], nil
-		}
-	}
-	return jobhost.HostStatus{}, err
-}
-
-// sharedToken returns the token that all hosts of a cluster have. The first one offers that of its file, and the files of
-// the others get it, so that commands find it.
-func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("create token: %w", err)
-	}
-	own, err := api.LoadOrCreateToken(path)
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	shared, err := db.Secret(ctx, "token", []byte(own))
-	if err != nil {
-		return "", err
-	}
-	token := string(shared)
-	if err := api.CheckToken(token); err != nil {
-		return "", fmt.Errorf("read token from the database: %w", err)
-	}
-	if token != own {
-		if err := os.WriteFile(path, append(shared, '\n'), 0o600); err != nil {
-			return "", fmt.Errorf("write token: %w", err)
-		}
-	}
-	return token, nil
 }

@@ -76,8 +76,8 @@ func migrate(ctx context.Context, e *env, m *manifest.Manifest, check bool) erro
 	if err != nil {
 		return err
 	}
-	late := behind(versions)
-	if !check && len(late) > 0 && len(ahead(versions)) == 0 {
+	late := outdatedParts(versions)
+	if !check && len(late) > 0 && len(newerParts(versions)) == 0 {
 		if err := db.Migrate(ctx, sharedSchemas()); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func migrate(ctx context.Context, e *env, m *manifest.Manifest, check bool) erro
 	if err := tellVersions(e, versions); err != nil {
 		return err
 	}
-	if newer := ahead(versions); len(newer) > 0 {
+	if newer := newerParts(versions); len(newer) > 0 {
 		return &jobhost.Error{
 			Code: jobhost.CodeConflict, Message: fmt.Sprintf("%d of %d parts of the database are of a newer jobhost", len(newer), len(versions)),
 			Hint: "hosts of this version that run go on with them, and none starts anew: replace this program by the newer one",

@@ -111,7 +111,7 @@ func (v *move) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(behind(versions)) == 0 { // else there is nothing in them, or hosts are to be asked first
+	if len(outdatedParts(versions)) == 0 { // else there is nothing in them, or hosts are to be asked first
 		if err := v.db.Read(ctx, refuseOccupied); err != nil {
 			return err
 		}

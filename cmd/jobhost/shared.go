@@ -58,13 +58,13 @@ func (s *shared) Close() error {
 	return err
 }
 
-// behind returns what a migration would change.
-func behind(versions []pgdb.Version) []pgdb.Version {
+// outdatedParts returns what a migration would change.
+func outdatedParts(versions []pgdb.Version) []pgdb.Version {
 	return slices.DeleteFunc(slices.Clone(versions), func(v pgdb.Version) bool { return v.Have >= v.Want })
 }
 
-// ahead returns what a newer jobhost has made.
-func ahead(versions []pgdb.Version) []pgdb.Version {
+// newerParts returns what a newer jobhost has made.
+func newerParts(versions []pgdb.Version) []pgdb.Version {
 	return slices.DeleteFunc(slices.Clone(versions), func(v pgdb.Version) bool { return v.Have <= v.Want })
 }
 
@@ -75,7 +75,7 @@ func migrateAtStart(ctx context.Context, db *pgdb.DB) error {
 	if err != nil {
 		return err
 	}
-	late := behind(versions)
+	late := outdatedParts(versions)
 	if len(late) > 0 && len(late) < len(versions) {
 		if hosts := liveHosts(ctx, db); hosts > 0 {
 			work := "1 host works"

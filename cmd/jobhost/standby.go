@@ -12,7 +12,7 @@ import (
 
 func (c *clustered) following(string) {
 	select {
-	case c.idle <- struct{}{}:
+	case c.standsBy <- struct{}{}:
 	default: // it is going to
 	}
 }
@@ -21,7 +21,7 @@ func (c *clustered) following(string) {
 func (c *clustered) warm(ctx context.Context) {
 	for {
 		select {
-		case <-c.idle:
+		case <-c.standsBy:
 		case <-ctx.Done():
 			return
 		}
@@ -96,8 +96,8 @@ func (c *clustered) reload(ctx context.Context) {
 	c.following("") // compiles what is new
 }
 
-// tell logs how the host stands.
-func (c *clustered) tell(ctx context.Context) {
+// logState logs whether the host leads, and if so how its workers are.
+func (c *clustered) logState(ctx context.Context) {
 	if h := c.leading(ctx); h != nil {
 		logStatus(ctx, h, c.logger)
 		return

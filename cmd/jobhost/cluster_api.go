@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jobhost/jobhost"
+	"github.com/jobhost/jobhost/host/api"
+	"github.com/jobhost/jobhost/internal/pgdb"
+)
+
+// This file is what the API of a host in a cluster answers about its hosts, and the token that it shares with the others'.
+
+// Hosts implements [jobhost.Cluster].
+func (c *clustered) Hosts(ctx context.Context) ([]jobhost.HostStatus, error) {
+	list, err := c.member.Hosts(ctx)
+	hosts := make([]jobhost.HostStatus, len(list))
+	for i := range list {
+		h := &list[i]
+		hosts[i] = jobhost.HostStatus{
+			Name: h.Name, Role: h.Role, Epoch: h.Epoch, Address: h.Address, Version: h.Version, Slots: h.Slots, Busy: h.Busy,
+			MayLead: h.MayLead, Wanted: h.Wanted, Since: h.Since.UTC(), Seen: jobhost.Duration(h.Seen),
+		}
+	}
+	return hosts, err
+}
+
+// DrainHost implements [jobhost.Cluster].
+func (c *clustered) DrainHost(ctx context.Context, name string) (jobhost.HostStatus, error) {
+	return c.asked(ctx, name, c.member.Drain)
+}
+
+// LeadHost implements [jobhost.Cluster].
+func (c *clustered) LeadHost(ctx context.Context, name string) (jobhost.HostStatus, error) {
+	return c.asked(ctx, name, c.member.AskToLead)
+}
+
+func (c *clustered) asked(ctx context.Context, name string, ask func(context.Context, string) error) (jobhost.HostStatus, error) {
+	if err := ask(ctx, name); err != nil {
+		return jobhost.HostStatus{}, err
+	}
+	hosts, err := c.Hosts(ctx)
+	for i := range hosts {
+		if hosts[i].Name == name {
+			return hosts[i], nil
+		}
+	}
+	return jobhost.HostStatus{}, err
+}
+
+// sharedToken returns the token that all hosts of a cluster have. The first one offers that of its file, and the files of
+// the others get it, so that commands find it.
+func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("create token: %w", err)
+	}
+	own, err := api.LoadOrCreateToken(path)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	shared, err := db.Secret(ctx, "token", []byte(own))
+	if err != nil {
+		return "", err
+	}
+	token := string(shared)
+	if err := api.CheckToken(token); err != nil {
+		return "", fmt.Errorf("read token from the database: %w", err)
+	}
+	if token != own {
+		if err := os.WriteFile(path, append(shared, '\n'), 0o600); err != nil {
+			return "", fmt.Errorf("write token: %w", err)
+		}
+	}
+	return token, nil
+}
