@@ -12,7 +12,8 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// commit makes a group durable, whatever happens to the connection meanwhile.
+// commit makes a group durable, even if the connection is lost on the way. An error means that it was not applied, or that
+// the term is over.
 func (w *Writer) commit(g *group) error {
 	for {
 		if err := w.term.Err(); err != nil {
@@ -40,7 +41,7 @@ func (w *Writer) commit(g *group) error {
 	}
 }
 
-// committed ends a commit that is durable.
+// committed is called when a commit is durable.
 func (w *Writer) committed() {
 	w.term.acknowledged.Store(w.n)
 	for _, m := range w.tx.members {
@@ -48,8 +49,8 @@ func (w *Writer) committed() {
 	}
 }
 
-// recover decides what is done about a commit that was not confirmed. Without an error it is durable, unless it has to
-// be made again.
+// recover decides what to do about a commit that was not confirmed: make it again, or give up with an error. With neither,
+// it turned out to be durable.
 func (w *Writer) recover(err error) (again bool, _ error) {
 	t := w.term
 	switch {
@@ -76,7 +77,7 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 	return !applied, err
 }
 
-// read sends all reads for missing rows in one message.
+// read reads the rows that are missing from the images, in one message.
 func (w *Writer) read() error {
 	b := &pgx.Batch{}
 	if !w.tx.open {
@@ -88,20 +89,19 @@ func (w *Writer) read() error {
 	return w.term.conn.SendBatch(w.term.ctx, b).Close()
 }
 
-// planSettings are those of the writer's statements, in the transaction that they begin. All find rows by keys that they
-// are given, and the planner, which doesn't know how many these are, must not read a whole table instead; nor need
-// it think about it each time: a plan for the keys at hand is none the better, and to make it for a statement with many
-// tables takes longer than to run it. What it takes for a long statement must not be compiled: see [withoutJIT]. The
-// settings don't outlive the transaction, so that a pooler may give the connection to others.
+// planSettings set up the planner for the writer's statements, which all find rows by the keys that they are given. The
+// planner can't know how many keys there are, and must not read a whole table instead. Generic plans are just as good, and
+// planning a statement with many tables for each set of keys would take longer than running it. Compiling a plan never
+// pays off: see [withoutJIT]. The settings end with the transaction, so that a pooler may reuse the connection.
 const planSettings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
-// keptBatches is how many numbers of batches are kept at least. Only the last can be asked for.
+// keptBatches is how many rows the table of batches keeps at least. Only the last one is ever looked up.
 const keptBatches = 1000
 
-// fence queues the statements that a commit begins with. Under another epoch the inner query finds no row, and NULL is
-// refused. So it is without the batch before this one: a pooler may go to another server between two of them, which has
-// lost it.
+// fence queues the statements that a commit begins with. Under another epoch the inner query finds no row, and the NULL
+// violates the column's constraint, which aborts the transaction: see isFence. The same happens when the batch before this
+// one is missing, as on a server that has lost it and to which a pooler has switched.
 func (w *Writer) fence(b *pgx.Batch) {
 	db, n := w.term.db, w.n+1
 	b.Queue(planSettings)
@@ -113,8 +113,8 @@ func (w *Writer) fence(b *pgx.Batch) {
 	}
 }
 
-// flush sends what the members have to write behind the fence, in one message, which is one transaction: it begins with
-// the first statement and ends with the message, unless one was begun for a change that reads and writes directly.
+// flush sends the fence and the members' writes in one message. PostgreSQL runs a message in one transaction, unless a
+// change has begun one already: see [Tx.Direct].
 func (w *Writer) flush() error {
 	if len(w.tx.members) == 0 && !w.tx.open {
 		return nil
@@ -138,7 +138,7 @@ func (w *Writer) flush() error {
 	return err
 }
 
-// isTemporary reports whether a server can't write now, but may later. What it was to do was not done.
+// isTemporary reports whether a server could not write, but may later. The statement was not carried out.
 func isTemporary(err error) bool {
 	switch state := stateOf(err); state {
 	case readOnlySQL, lockNotAvailable, queryCanceled, "40001", "40P01":
@@ -148,8 +148,8 @@ func isTemporary(err error) bool {
 	}
 }
 
-// refused decides about a transaction that the server has aborted. If it isn't for want of room, the image is not what
-// the database has: the next term reads it anew.
+// refused returns the error of a transaction that the server has aborted. Unless the reason is temporary or in the data,
+// the image must differ from the database, so the term ends: the next one reads everything again.
 func (w *Writer) refused(err error) error {
 	switch {
 	case isTemporary(err):
@@ -161,12 +161,12 @@ func (w *Writer) refused(err error) error {
 	return w.term.Err()
 }
 
-// badData is why a commit was refused in which a change has data that the server doesn't take.
+// badData is the error of a commit in which a change has data that the server rejects.
 type badData struct{ error }
 
 func (e *badData) Unwrap() error { return e.error }
 
-// commitEach commits a group, and if the data of one change spoil it each change by itself.
+// commitEach commits a group, and if the server rejects the data of a change, each change by itself.
 func (w *Writer) commitEach(g *group) {
 	g.err = w.commit(g)
 	var bad *badData
@@ -186,9 +186,9 @@ func unavailable(err error) error {
 	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
 }
 
-// resolve finds out whether the batch whose connection was lost was committed. The answer can only be trusted once
-// the old session can't commit any more, and raising the epoch makes sure of that: it waits for, or ends, the
-// transaction that holds the fence, and what comes later is refused.
+// resolve finds out whether a batch was committed whose connection was lost. It can only know once the old session can't
+// commit any more. Raising the epoch makes sure of that: it waits for the transaction that holds the fence, or ends it, and
+// fences out what comes later.
 func (w *Writer) resolve(n int64) (applied bool, err error) {
 	for {
 		if err := w.reconnect(); err != nil {
@@ -230,7 +230,7 @@ func (w *Writer) lookUp(n int64) (applied bool, err error) {
 	return applied, nil
 }
 
-// checkForLostCommits ends the term with this reason if the database has lost acknowledged commits.
+// checkForLostCommits ends the term if the database has lost acknowledged commits.
 func (w *Writer) checkForLostCommits() {
 	t := w.term
 	if t.conn.PgConn().TxStatus() != 'I' {
@@ -255,7 +255,7 @@ func (w *Writer) lacksCommits(last *int64) bool {
 	return true
 }
 
-// lostCommits ends a term of which the database had acknowledged commits up to a number, and has none after the last; nil = it
+// lostCommits ends the term because the database had acknowledged commits up to a number, and has none after last; nil = it
 // has none at all.
 func (t *Term) lostCommits(acknowledged int64, last *int64) {
 	t.lost.Do(func() {
@@ -263,7 +263,7 @@ func (t *Term) lostCommits(acknowledged int64, last *int64) {
 		if last != nil {
 			lost -= *last
 		}
-		t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a standby without synchronous replication take over?",
+		t.db.cfg.Logger.Error("the database has lost acknowledged commits: did a replica that is not synchronous replace it?",
 			"acknowledged", acknowledged, "lost", lost)
 		if f := t.db.cfg.Observer.Lost; f != nil {
 			f(lost)
@@ -272,7 +272,7 @@ func (t *Term) lostCommits(acknowledged int64, last *int64) {
 	})
 }
 
-// reconnect replaces the writer's connection. It tries until the term is over.
+// reconnect replaces the writer's connection. It retries until the term is over.
 func (w *Writer) reconnect() error {
 	t := w.term
 	_ = t.conn.Close(context.Background())
@@ -280,7 +280,7 @@ func (w *Writer) reconnect() error {
 		conn, err := t.db.connect(t.ctx)
 		if err == nil {
 			t.conn = conn
-			// If this is another server, the other connections must not go on with the former one.
+			// If this is another server, the pools must not keep using the former one.
 			t.db.pool.Reset()
 			t.db.send.Reset()
 			return nil

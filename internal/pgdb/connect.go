@@ -23,19 +23,19 @@ func (db *DB) prepare(c *pgx.ConnConfig) {
 	c.ConnectTimeout = connectTime
 	dialer := &net.Dialer{
 		Timeout: connectTime,
-		// A server that has gone without a word is noticed by the third unanswered probe.
+		// The third unanswered probe shows that a server has vanished.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3},
 		Control:         limitUnacknowledged,
 	}
 	c.DialFunc = dialer.DialContext
 	if c.ValidateConnect == nil {
-		// Of several servers, or after a failover, the one that takes writes.
+		// Of several servers, or after a failover, take the one that accepts writes.
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	db.servers.watch(&c.Config)
 }
 
-// connect opens a connection of its own.
+// connect opens a connection outside of the pools.
 func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, db.connectTimeout())
 	defer cancel()
@@ -48,15 +48,15 @@ func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// connectTimeout is how long a connection may take, also if all servers but the last don't answer.
+// connectTimeout is how long connecting may take, even if no server but the last answers.
 func (db *DB) connectTimeout() time.Duration {
 	return time.Duration(1+serverCount(&db.conn.Config)) * connectTime
 }
 
-// minVersion is the oldest server that is supported: 13 is the oldest that still gets fixes when this was written.
+// minVersion is the oldest server that is supported: the oldest that still got fixes when this was written.
 const minVersion = 13
 
-// check refuses servers that don't keep what they acknowledge.
+// check refuses servers that are too old, can't store every text, or may lose what they acknowledge.
 func (db *DB) check(ctx context.Context) error {
 	var version int
 	var fsync, commit, server, client string

@@ -30,7 +30,7 @@ func stateOf(err error) string {
 	return ""
 }
 
-// isConnLost reports whether the connection is gone, so that the outcome of what was under way is unknown.
+// isConnLost reports whether the connection was lost, so that the outcome of what was under way is unknown.
 func isConnLost(err error) bool {
 	if err == nil {
 		return false
@@ -47,14 +47,14 @@ func isConnLost(err error) bool {
 		pgconn.SafeToRetry(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isBadData reports whether the server doesn't take what a change has in it: a text that is none, or more than an index may
-// have. The others of the commit can be made.
+// isBadData reports whether the server rejects the content of a change, such as a text that is not UTF-8 or is too long
+// for an index. The other changes of the commit can still be made.
 func isBadData(err error) bool {
 	state := stateOf(err)
 	return len(state) == 5 && (state[:2] == "22" || state[:2] == "54")
 }
 
-// isFence reports whether the fence of a batch has refused it: the term is over.
+// isFence reports whether a batch was refused by its fence (see [Writer.fence]): the term is over.
 func isFence(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == notNullViolation && pg.TableName == "batch" && pg.ColumnName == "epoch"
@@ -68,12 +68,12 @@ func explainConnect(err error) error {
 	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "connect to PostgreSQL: " + reasonOf(err)}
 }
 
-// explainRead turns what a read failed for into what a caller may see. Errors of jobhost stay as they are.
+// explainRead is explain for reads.
 func explainRead(ctx context.Context, err error) error {
 	return explain(ctx, "read from PostgreSQL", err)
 }
 
-// explain turns what failed into what a caller may see.
+// explain turns an error of pgx into one that a caller may see. Errors of jobhost stay as they are.
 func explain(ctx context.Context, doing string, err error) error {
 	var known *jobhost.Error
 	switch {

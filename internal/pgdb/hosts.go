@@ -11,38 +11,39 @@ import (
 // Host is a row of the table of hosts.
 type Host struct {
 	Name, Address string
-	// Key is the public half of the key that it shows to other hosts.
+	// Key is the public half of the key with which it identifies itself to other hosts.
 	Key     []byte
 	Version string
-	// Slots is how many tasks it can run at one time, and Busy how many it runs.
+	// Slots is how many tasks it can run at a time, and Busy how many it runs.
 	Slots, Busy int
-	// MayLead is what its manifest says.
+	// MayLead is whether its manifest lets it lead.
 	MayLead bool
-	// Since is when it began, by the database's clock; Seen is how long ago it was last heard of.
+	// Since is when it started, by the database's clock; Seen is the age of its last heartbeat.
 	Since time.Time
 	Seen  time.Duration
-	// Drained hosts don't lead until they are started anew or asked to.
+	// Drained hosts don't lead until they are restarted or asked to lead.
 	Drained bool
-	// Wanted hosts were asked to lead a short time ago.
+	// Wanted hosts were asked to lead within wishTime.
 	Wanted bool
-	// Former are keys of processes of this host that are known to have ended. Only Beat looks at them.
+	// Former are keys of earlier processes of this host that are known to have ended. Only Beat uses them.
 	Former [][]byte
 }
 
-// Bounds of membership.
+// Times in the table of hosts.
 const (
 	// LostTime is how long after its last heartbeat a host counts as gone.
 	LostTime = 3 * time.Second
-	wishTime = 10 * time.Second // in which a wish can be met
+	wishTime = 10 * time.Second // for which a wish holds: that a host leads
 	keepTime = 24 * time.Hour   // for which the row of a lost host is kept
 )
 
-// listHosts reads the table; its first argument is how many seconds a wish holds.
+// listHosts reads the table; its argument is wishTime in seconds.
 const listHosts = `SELECT name, address, key, version, slots, busy, may_lead, since, extract(epoch FROM clock_timestamp()-seen)::float8, drained,
 	coalesce(wanted > clock_timestamp()-make_interval(secs => $1), false) FROM jobhost.host ORDER BY name`
 
-// Beat renews the row of a host and returns all of them. The row belongs to the key in it until it was not renewed for
-// [LostTime], or to one of the former ones: if another host has it, nothing is changed. A host that is new finds no wishes of an earlier one.
+// Beat is the heartbeat of a host: it adds or renews its row, and returns all rows. A row can be taken by the host whose
+// key it has, by one that has that key among its former ones, and by any host of that name once it is older than
+// [LostTime]; otherwise nothing is changed. A new process does not inherit the wishes for the one before.
 func (db *DB) Beat(ctx context.Context, h Host) (hosts []Host, err error) {
 	err = db.retryOnce(ctx, func() error {
 		hosts = nil
@@ -67,7 +68,7 @@ func (db *DB) beat(h Host, hosts *[]Host) *pgx.Batch {
 	return b
 }
 
-// Hosts returns all hosts that were heard of within a day, by name.
+// Hosts returns all hosts with a heartbeat within the last day, by name.
 func (db *DB) Hosts(ctx context.Context) (hosts []Host, err error) {
 	err = db.retryOnce(ctx, func() error {
 		hosts = nil
@@ -92,12 +93,12 @@ func scanHosts(hosts *[]Host) func(pgx.Rows) error {
 	}
 }
 
-// Drain asks a host not to lead any more, and reports whether there is one of this name.
+// Drain asks a host not to lead any more, and reports whether there is a host of this name.
 func (db *DB) Drain(ctx context.Context, name string) (found bool, err error) {
 	return db.wish(ctx, "UPDATE jobhost.host SET drained=true, wanted=NULL WHERE name=$1", name)
 }
 
-// Want asks a host to lead, which ends a drain, and takes back what others were asked.
+// Want asks a host to lead, which ends its drain and replaces the wish that another one leads.
 func (db *DB) Want(ctx context.Context, name string) (found bool, err error) {
 	return db.wish(ctx, `UPDATE jobhost.host SET drained=drained AND name<>$1, wanted=CASE WHEN name=$1 THEN clock_timestamp() END
 		WHERE name=$1 OR wanted IS NOT NULL AND EXISTS (SELECT FROM jobhost.host WHERE name=$1)`, name)
@@ -112,13 +113,13 @@ func (db *DB) wish(ctx context.Context, sql, name string) (found bool, err error
 	return found, explainRead(ctx, err)
 }
 
-// WishMet takes back the wish that a host leads, since it does.
+// WishMet removes the wish that a host leads, since it does now.
 func (db *DB) WishMet(ctx context.Context, name string) error {
 	_, err := db.wish(ctx, "UPDATE jobhost.host SET wanted=NULL WHERE name=$1", name)
 	return err
 }
 
-// Leave removes the row of a host that ends.
+// Leave removes the row of a host that stops.
 func (db *DB) Leave(ctx context.Context, name string, key []byte) error {
 	return explainRead(ctx, db.retryOnce(ctx, func() error {
 		_, err := db.pool.Exec(ctx, db.SQL("DELETE FROM jobhost.host WHERE name=$1 AND key=$2"), name, key)
@@ -126,8 +127,8 @@ func (db *DB) Leave(ctx context.Context, name string, key []byte) error {
 	}))
 }
 
-// HasSession reports whether the session with which a leader writes is still there. Without one the leader writes
-// nothing, unless it connects again.
+// HasSession reports whether the session through which a leader writes still exists. Without it the leader has to connect
+// again before it can write.
 func (db *DB) HasSession(ctx context.Context, l Leader) (there bool, err error) {
 	err = db.retryOnce(ctx, func() error {
 		return db.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid=$1)", int32(l.backend)).Scan(&there)
@@ -135,7 +136,7 @@ func (db *DB) HasSession(ctx context.Context, l Leader) (there bool, err error) 
 	return there, explainRead(ctx, err)
 }
 
-// LocalAddr is this end of the connections to the database; nil = they are no TCP.
+// LocalAddr is this end of the connections to the database; nil = they don't use TCP.
 func (db *DB) LocalAddr(ctx context.Context) (*net.TCPAddr, error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
@@ -146,10 +147,10 @@ func (db *DB) LocalAddr(ctx context.Context) (*net.TCPAddr, error) {
 	return addr, nil
 }
 
-// SetAddress says where other hosts find this one, from its next term on.
+// SetAddress sets the address that this host announces when it becomes leader.
 func (db *DB) SetAddress(address string) { db.address.Store(&address) }
 
-// Secret returns what all hosts know under a name: what the first of them that asks has offered.
+// Secret returns the value that all hosts share under a name. The first host that asks sets it to its offer.
 func (db *DB) Secret(ctx context.Context, name string, offer []byte) (value []byte, err error) {
 	b := &pgx.Batch{}
 	b.Queue(db.SQL("INSERT INTO jobhost.secret VALUES ($1, $2) ON CONFLICT DO NOTHING"), name, offer)
@@ -157,7 +158,7 @@ func (db *DB) Secret(ctx context.Context, name string, offer []byte) (value []by
 	return value, explainRead(ctx, db.pool.SendBatch(ctx, b).Close())
 }
 
-// SetSecret replaces what all hosts know under a name.
+// SetSecret replaces the value that all hosts share under a name.
 func (s *Session) SetSecret(name string, value []byte) error {
 	_, err := s.Exec("INSERT INTO jobhost.secret VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value=excluded.value", name, value)
 	return err

@@ -19,13 +19,13 @@ type clock struct{ offset atomic.Int64 } // what to add to the time of this host
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
 
-// set notes that the database showed a time between two of this host.
+// set takes the time that the database returned to a query which lasted from before to after.
 func (c *clock) set(before, after, shown time.Time) {
 	middle := before.Add(after.Sub(before) / 2)
 	c.offset.Store(int64(shown.Sub(middle)))
 }
 
-// keepLease renews the lease until the term is over, on a connection of its own: the writer's is busy.
+// keepLease renews the lease until the term is over, on a connection of its own, since the writer's is busy.
 func (t *Term) keepLease() {
 	var conn *pgx.Conn
 	defer func() {
@@ -37,7 +37,7 @@ func (t *Term) keepLease() {
 		t.mu.Lock()
 		until := t.until
 		t.mu.Unlock()
-		// What is left of the lease is for the host to end what it does.
+		// The rest of the lease is for the host to stop what it runs.
 		deadline := until.Add(-time.Duration((1 - endAt) * float64(t.db.cfg.Lease)))
 		ctx, cancel := context.WithDeadline(t.ctx, deadline)
 		err := t.renewOn(ctx, &conn)
@@ -54,7 +54,7 @@ func (t *Term) keepLease() {
 	}
 }
 
-// renewOn renews the lease on a connection, which it replaces if it is lost.
+// renewOn renews the lease, and opens the connection again if it was lost.
 func (t *Term) renewOn(ctx context.Context, conn **pgx.Conn) error {
 	if *conn == nil {
 		c, err := t.db.connect(ctx)
@@ -70,13 +70,13 @@ func (t *Term) renewOn(ctx context.Context, conn **pgx.Conn) error {
 	return err
 }
 
-// renewLease also returns the number of the last batch.
+// renewLease renews the lease, and returns its time and the number of the last batch.
 const renewLease = `WITH renewed AS (
 		UPDATE jobhost.lease SET renewed=clock_timestamp() WHERE shard=$1 AND epoch=$2 AND NOT released RETURNING renewed)
 	SELECT (SELECT renewed FROM renewed), (SELECT max(n) FROM jobhost.batch WHERE shard=$1)`
 
-// renewWith renews the lease. It also looks whether the database has all that it has acknowledged: one that was replaced
-// may lack some, and nothing else would notice before the next commit.
+// renewWith renews the lease. It also checks that the database still has every commit that it acknowledged: after a
+// failover it may not, and an idle leader would notice only at its next commit.
 func (t *Term) renewWith(ctx context.Context, conn *pgx.Conn) error {
 	epoch, acknowledged, before := t.Epoch(), t.acknowledged.Load(), time.Now()
 	var shown *time.Time
@@ -95,8 +95,8 @@ func (t *Term) renewWith(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// taken says whether another host has taken over, if a heartbeat under an epoch changed nothing. This host may have
-// raised the epoch itself, which renews the lease.
+// taken returns whether another host has taken over, when there was no lease of an epoch to renew. It has not if this
+// host has raised the epoch itself meanwhile, which renews the lease too.
 func (t *Term) taken(epoch int64) error {
 	t.raising.Lock()
 	defer t.raising.Unlock()
@@ -106,8 +106,8 @@ func (t *Term) taken(epoch int64) error {
 	return errTaken
 }
 
-// renewed notes that the lease was renewed. It is counted from before that was asked for, so it is never over later
-// here than in the database.
+// renewed notes that the lease was renewed. It counts from before the request was sent, so that it never ends later here
+// than in the database.
 func (t *Term) renewed(before, shown time.Time) {
 	t.clock.set(before, time.Now(), shown)
 	t.mu.Lock()

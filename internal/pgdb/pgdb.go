@@ -1,9 +1,26 @@
-// Package pgdb is what the stores on PostgreSQL share: connections, the term in
-// which one host of many may write, the group commit behind its fence, and
-// migrations.
+// Package pgdb is what the stores on PostgreSQL have in common: connections, the term in which one of several hosts may
+// write, a group commit that hosts whose term has ended are fenced out of, the table of hosts, and migrations.
 //
-// It starts goroutines: a writer, one that calls Done, and one that renews the lease. Closing the
-// writer and releasing the term wait for them.
+//	Open ─► DB ─► Acquire ─► Term ─► NewWriter ─► Writer ◄─ Write(Change)
+//	        │                │                    │
+//	        │                │                    └─ a commit is one message: the fence, then the rows of all changes
+//	        │                └─ the lease, renewed each second
+//	        └─ Read, Ask: snapshots, on any host; Send: statements that need no term
+//
+// A [Change] works on an image: the rows that it needs, kept in memory by a [Member] of the commit, mostly as a [Table].
+// The leader is the only host that writes, so a row that was read stays true. Changes that look for rows in other ways
+// run statements in the same transaction: see [Tx.Direct].
+//
+// Where to look:
+//
+//	connections  connect.go, servers.go (which of several), pooler.go, errors.go (which errors mean what)
+//	terms        term.go (take over, release), lease.go (heartbeats), hosts.go (the table of hosts, and wishes)
+//	commits      writer.go (the queue), tx.go (how changes are applied), table.go (rows in memory), commit.go (the fence,
+//	             and what became of a commit whose connection was lost)
+//	the rest     session.go and send.go (reads, and writes without a term), schema.go (tables)
+//
+// A term has three goroutines: one writes, one calls Done, one renews the lease. [Writer.Close] and [Term.Release] wait
+// for them.
 package pgdb
 
 import (
@@ -31,41 +48,42 @@ type Config struct {
 	Password string
 	// Schema holds all tables; empty = jobhost.
 	Schema string
-	// Shard numbers the term; hosts with the same one compete for it.
+	// Shard numbers the term that hosts compete for: there is one, 0. The tables term, lease and batch have it in their
+	// keys, so that there could be more.
 	Shard int16
 	// Host and Address name this host to the others.
 	Host, Address string
-	// Lease is how long a term lasts without a heartbeat; 0 = 5 s.
+	// Lease is how long a term lasts when it isn't renewed; 0 = 5 s.
 	Lease time.Duration
 	// Relaxed accepts servers that may lose acknowledged commits: fsync or synchronous_commit is off.
 	Relaxed bool
-	// Readers is how many connections answer questions; 0 = 4.
+	// Readers is how many connections there are for reads; 0 = 4.
 	Readers int
 	// Logger is required.
 	Logger *slog.Logger
-	// Observer is notified of what becomes of commits.
+	// Observer is notified of the outcome of commits.
 	Observer Observer
 }
 
-// Observer holds what is called as it happens, and must not block; nil = it isn't called.
+// Observer holds callbacks, for metrics. They must not block; nil = no call.
 type Observer struct {
 	// Committed is called for each commit with how many changes it made.
 	Committed func(changes int, took time.Duration)
 	// Fenced is called when a commit was refused because another host leads.
 	Fenced func()
-	// Resolved is called when the outcome of a commit was unknown and has been found out.
+	// Resolved is called when a commit lost its connection, and whether it was applied has been found out.
 	Resolved func(applied bool)
-	// Lost is called when the database no longer has commits that it had acknowledged.
+	// Lost is called when the database lacks commits that it had acknowledged, as after a failover to a stale replica.
 	Lost func(commits int64)
 }
 
-// DefaultLease is how long a term lasts without a heartbeat, unless the manifest says otherwise.
+// DefaultLease is how long a term lasts when it isn't renewed, unless the manifest says otherwise.
 const DefaultLease = 5 * time.Second
 
 // DB is a database that hosts share. Its methods may be called from many goroutines.
 type DB struct {
 	cfg    Config
-	conn   *pgx.ConnConfig // for connections besides the pool's
+	conn   *pgx.ConnConfig // for connections outside of the pools
 	pool   *pgxpool.Pool   // for reads
 	send   *pgxpool.Pool   // for Send
 	closed sync.Once
@@ -74,7 +92,7 @@ type DB struct {
 	address atomic.Pointer[string] // see SetAddress
 }
 
-// Bounds of what a server is given time for.
+// Timeouts.
 const (
 	connectTime   = 3 * time.Second
 	statementTime = 5 * time.Second // of a read for people
@@ -120,10 +138,10 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// Lease is how long a term lasts without a heartbeat.
+// Lease is how long a term lasts when it isn't renewed.
 func (db *DB) Lease() time.Duration { return db.cfg.Lease }
 
-// Close closes the connections. Terms have to be over.
+// Close closes the connections. Terms must have been released before.
 func (db *DB) Close() {
 	db.closed.Do(func() {
 		db.pool.Close()

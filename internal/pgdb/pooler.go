@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// probes is how often two connections are asked for their sessions. Once would do, if others didn't use the pooler at the
-// same time.
+// probes is how often two connections are asked for their sessions. Once would be enough if nothing else used the pooler
+// meanwhile.
 const probes = 16
 
 var errPooled = &jobhost.Error{
@@ -19,8 +19,8 @@ var errPooled = &jobhost.Error{
 	Hint:    "connect to PostgreSQL itself, or set pool_mode = session for this database in the pooler",
 }
 
-// checkPooler refuses poolers that give a connection another session for each transaction: locks of a session and
-// statements that it has prepared would be those of others. It prepares nothing itself, since that may fail there.
+// checkPooler refuses poolers that give a connection another session for each transaction: it would lose its locks and
+// prepared statements. The check itself prepares nothing, since that may fail behind such a pooler.
 func (db *DB) checkPooler(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*db.connectTimeout())
 	defer cancel()
@@ -49,8 +49,8 @@ func (db *DB) checkPooler(ctx context.Context) error {
 	return probe(ctx, conn, other.PgConn())
 }
 
-// probe looks whether one of two connections gets the session of the other, or another one than before. A pooler that
-// takes sessions by turns gives the same connection another one the second time.
+// probe looks whether one of two connections gets the session of the other, or a different one than before. Each is asked
+// twice in a row, for poolers that hand out sessions in turn.
 func probe(ctx context.Context, a, b *pgconn.PgConn) error {
 	owners := map[int64]*pgconn.PgConn{}
 	for range probes {

@@ -13,9 +13,9 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// Schema is what one package keeps in the database. Packages share the namespace, so each has a version of its own.
+// Schema is the tables of one package. Packages share a namespace in the database, and each has a version of its own.
 type Schema struct {
-	// Name identifies the package's part. It never changes.
+	// Name identifies the package in the table of versions. It never changes.
 	Name string
 	// Steps lead from nothing to the present version, which is their number. A step that was released never changes.
 	// Statements are separated by semicolons.
@@ -24,12 +24,12 @@ type Schema struct {
 
 // own are the tables of this package.
 //
-//	schema  versions of all parts
-//	term    the fence: the epoch of each shard. It changes at takeovers only
-//	lease   who leads and when that was last renewed; apart from term, whose rows batches lock
+//	schema  the version of each package's tables
+//	term    the fence: the epoch of each shard, which only a takeover changes
+//	lease   which host leads, and when it last renewed that; not in term, since batches lock the rows of that
 //	host    all hosts, with the public halves of their keys
-//	batch   one row for each group commit: its number is how a lost outcome is looked up
-//	secret  what all hosts have to know, such as the token of the API
+//	batch   a row for each commit, by which its outcome is found out if the connection is lost
+//	secret  values that all hosts share, such as the token of the API
 var own = Schema{Name: "cluster", Steps: []string{
 	`
 	CREATE TABLE jobhost.term (shard smallint PRIMARY KEY, epoch bigint NOT NULL);
@@ -43,13 +43,13 @@ var own = Schema{Name: "cluster", Steps: []string{
 	CREATE TABLE jobhost.secret (name text PRIMARY KEY, value bytea NOT NULL)`,
 }}
 
-// Version is that of a part of the database.
+// Version is the version of one package's tables.
 type Version struct {
 	Name       string
 	Have, Want int
 }
 
-// Versions returns which parts the database has, and which version this program wants.
+// Versions returns the versions of the tables, those in the database and those that this program needs.
 func (db *DB) Versions(ctx context.Context, schemas []Schema) (list []Version, err error) {
 	have, err := db.versions(ctx, db.pool)
 	if err != nil {
@@ -97,7 +97,7 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 	if err != nil {
 		return err
 	}
-	// The end of the session frees the lock.
+	// The lock is released with the session.
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if err := lock(ctx, conn); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 	return nil
 }
 
-// lock polls: a session that waits for an advisory lock holds a snapshot meanwhile, for which CREATE INDEX
-// CONCURRENTLY of the other would wait.
+// lock takes the lock of migrations. It polls, since a session that waits for an advisory lock holds a snapshot, and CREATE
+// INDEX CONCURRENTLY in the other session would wait for that.
 func lock(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		var locked bool

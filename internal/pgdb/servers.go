@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// servers remembers which of the servers in a URL took the last connection, and has it tried first. Otherwise each
-// connection would wait for those before it that don't answer, for longer than a lease can be renewed so late.
+// servers remembers which of the servers in a URL took the last connection, and puts it first. Otherwise each new
+// connection would wait for the servers before it that don't answer, longer than the lease lasts.
 type servers struct {
 	mu    sync.Mutex        // protects the rest
 	names map[string]string // as the URL has them, by the addresses that they stand for
@@ -24,7 +24,7 @@ type server struct {
 	port uint16
 }
 
-// watch makes a configuration say where its connections go.
+// watch adds hooks to a configuration that note where its connections go.
 func (s *servers) watch(c *pgconn.Config) {
 	lookUp, validate := c.LookupFunc, c.ValidateConnect
 	c.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
@@ -60,7 +60,7 @@ func (s *servers) took(at net.Addr) {
 	s.good = server{s.names[host], uint16(port)}
 }
 
-// order puts the server first that took the last connection.
+// order puts the server that took the last connection first.
 func (s *servers) order(c *pgconn.Config) {
 	s.mu.Lock()
 	good := s.good
@@ -76,5 +76,5 @@ func (s *servers) order(c *pgconn.Config) {
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = all[0].Host, all[0].Port, all[0].TLSConfig, all[1:]
 }
 
-// serverCount is how many servers a configuration names; some may stand there twice, with and without TLS.
+// serverCount is how many servers a configuration tries. A server may count twice, with and without TLS.
 func serverCount(c *pgconn.Config) int { return 1 + len(c.Fallbacks) }

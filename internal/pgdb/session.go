@@ -25,17 +25,17 @@ type Session struct {
 	}
 }
 
-// withoutJIT goes before statements that look for rows. The planner takes a look for many ranges of keys for a long one,
-// and a second of compilation would be spent on what takes milliseconds.
+// withoutJIT turns compilation off for statements that look up rows. For lookups of many ranges of keys the planner expects
+// a long run, and would spend a second on compiling what takes milliseconds.
 const withoutJIT = "SET LOCAL jit=off"
 
-// Exec runs a statement and returns how many rows it has changed.
+// Exec runs a statement and returns how many rows it changed.
 func (s *Session) Exec(sql string, args ...any) (int64, error) {
 	tag, err := s.conn.Exec(s.ctx, s.db.SQL(sql), args...)
 	return tag.RowsAffected(), err
 }
 
-// Each runs a query and calls fn for each row, which was scanned into the variables.
+// Each runs a query, scans each row into the variables and calls fn.
 func (s *Session) Each(into []any, fn func() error, sql string, args ...any) error {
 	rows, err := s.conn.Query(s.ctx, s.db.SQL(sql), args...)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Session) Each(into []any, fn func() error, sql string, args ...any) err
 	return err
 }
 
-// Numbers runs a query whose columns are all bigint and not NULL, and calls fn with each row, which it may not keep. For
-// many rows it takes a fraction of the time of Each.
+// Numbers runs a query whose columns are all bigint and not NULL, and calls fn with each row, which fn must not retain. For
+// many rows it is several times as fast as Each.
 func (s *Session) Numbers(fn func(row []int64), sql string, args ...any) error {
 	rows, err := s.conn.Query(s.ctx, s.db.SQL(sql), args...)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Session) Numbers(fn func(row []int64), sql string, args ...any) error {
 	return rows.Err()
 }
 
-// One runs a query for one row, which it scans into the variables, and reports whether there is one.
+// One runs a query for one row, scans it into the variables, and reports whether there is one.
 func (s *Session) One(into []any, sql string, args ...any) (found bool, err error) {
 	rows, err := s.conn.Query(s.ctx, s.db.SQL(sql), args...)
 	if err != nil {
@@ -83,30 +83,30 @@ func (s *Session) One(into []any, sql string, args ...any) (found bool, err erro
 	return found, rows.Err()
 }
 
-// Copy adds rows to a table, by its name without the schema's: those that next returns until there is none, or an error.
-// They are sent as they come, so that there may be any number of them.
+// Copy adds rows to a table, whose name is given without the schema: those that next returns until it returns nil. They are
+// sent as they come, however many there are.
 func (s *Session) Copy(table string, columns []string, next func() ([]any, error)) (int64, error) {
 	var failed error
 	n, err := s.conn.CopyFrom(s.ctx, pgx.Identifier{s.db.cfg.Schema, table}, columns, pgx.CopyFromFunc(func() (row []any, err error) {
 		row, failed = next()
 		return row, failed
 	}))
-	if failed != nil { // the server says only that there was an error
+	if failed != nil { // err says only that the client had an error
 		err = failed
 	}
 	return n, err
 }
 
-// Read runs fn in one snapshot, which contains every change that was acknowledged before. fn may run again if the
-// connection is lost before it has returned, so what it collects must begin with it.
+// Read runs fn in one snapshot, which contains every change that was acknowledged before. If the connection is lost fn runs
+// again, so it must start by dropping what it collected before.
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
 	return explainRead(ctx, retryWhileDown(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
 }
 
-// retryWhileDown does something anew while the server can't be reached: one that is restarted, or replaced by another, is back
-// within seconds. Attempts that read keys would fail otherwise.
+// retryWhileDown retries while the server can't be reached, for up to statementTime: one that restarts, or fails over, is
+// back within seconds. Otherwise attempts of tasks would fail because they read a key just then.
 func retryWhileDown(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
 	until, wait := time.Now().Add(statementTime), time.Duration(0)
 	for {
@@ -114,7 +114,7 @@ func retryWhileDown(ctx context.Context, pool *pgxpool.Pool, do func() error) er
 		if !isConnLost(err) || ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
-		pool.Reset() // of a server that was restarted, all connections are gone
+		pool.Reset() // all connections to a server that restarted are gone
 		if !sleep(ctx, wait) {
 			return err
 		}
@@ -122,8 +122,8 @@ func retryWhileDown(ctx context.Context, pool *pgxpool.Pool, do func() error) er
 	}
 }
 
-// retryOnce asks the server on a connection of the pool, and once more on a new one if that is lost: after a restart or a
-// failover of the server all that the pool has are. do may run twice.
+// retryOnce runs do, and runs it again on a new connection if the first was lost: after a restart or a failover of the server
+// all connections in the pool are.
 func (db *DB) retryOnce(ctx context.Context, do func() error) error {
 	err := do()
 	if !isConnLost(err) {
@@ -136,10 +136,10 @@ func (db *DB) retryOnce(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// maxWait is how long it waits at most before that.
+// maxWait bounds the pauses of retryWhileDown.
 const maxWait = 500 * time.Millisecond
 
-// readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed.
+// readOnce runs fn on a connection of the pool, which closes it if the transaction is still open afterwards.
 func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 	return errors.Join(err, ended)
 }
 
-// Ask runs a batch of reads as one message, in one snapshot.
+// Ask runs reads as one message, in one snapshot. If the connection is lost, queue is called again.
 func (db *DB) Ask(ctx context.Context, queue func(b *pgx.Batch)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()

@@ -8,28 +8,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Table is the part of an image that holds rows of a table by their key. What was read stays known from commit to
-// commit, since this host is the only one that writes; some of it is forgotten when that is much. Its methods are those of
-// a [Member] but Flush, for which there is Changes.
+// Table keeps rows of a table by their key, as part of an image. Rows that were read stay known from commit to commit, since
+// this host is the only one that writes; some are evicted when there are too many. It has the methods of a [Member] but
+// for Flush: what there is to write is in Changes.
 type Table[K comparable, R any] struct {
 	DB *DB
-	// SQL selects the rows with the keys that Args makes arguments of, and Scan reads one of them.
+	// SQL selects the rows with some keys, which Args turns into its arguments; Scan reads one of the rows.
 	SQL  string
 	Args func(keys []K) []any
 	Scan func(rows pgx.Rows) (K, R, error)
 	// Bytes is how much memory the content of a row takes; nil = rows are small.
 	Bytes func(*R) int
-	// Cold reports whether a row is hardly ever needed again, so that it isn't kept; nil = none is.
+	// Cold reports whether a row is unlikely to be needed again, so that it isn't kept; nil = all are kept.
 	Cold func(*R) bool
 
 	rows    map[K]*entry[R]
 	bytes   int // of the content of rows, as far as they were read or committed
 	wanted  []K
-	changed []K           // those with a change that was not flushed, in the order of their first one
-	later   []laterKey[K] // those that are looked at after calls of [Tx.Direct], in order
+	changed []K           // keys with a change that was not flushed, in the order of the first one
+	later   []laterKey[K] // keys that were asked for after calls of [Tx.Direct], in order
 }
 
-// laterKey is looked at after a part that has called it.
+// laterKey is a key that was asked for after the part of a change that called [Tx.Direct] last.
 type laterKey[K comparable] struct {
 	direct int
 	key    K
@@ -38,17 +38,17 @@ type laterKey[K comparable] struct {
 // entry is a row as it is in the database, and as it will be; nil = there is none.
 type entry[R any] struct {
 	was, is *R
-	known   bool // was is what the database has; otherwise the row was put without having been read
+	known   bool // was is what the database has; false = the row was put without having been read
 	changed bool
 }
 
-// Bounds of what is known of a table beyond a commit.
+// Bounds of the rows that stay known from commit to commit.
 const (
 	maxRows     = 1 << 15
 	maxRowBytes = 16 << 20 // of their content
 )
 
-// Get returns a row, which must not be written to; nil = there is none, or it is not known yet.
+// Get returns a row, which must not be modified; nil = there is none, or it has to be read first: see [Tx.Missed].
 func (t *Table[K, R]) Get(tx *Tx, key K) *R {
 	if tx.scouting {
 		t.note(tx, key)
@@ -66,7 +66,8 @@ func (t *Table[K, R]) Get(tx *Tx, key K) *R {
 	return e.is
 }
 
-// Want asks for all rows that are about to be got. Within a transaction that was begun it is one read instead of one for each.
+// Want asks for rows that Get is about to be called for, so that one read fetches them all: once [Tx.Direct] has begun a
+// transaction, each Get would read its row by itself.
 func (t *Table[K, R]) Want(tx *Tx, keys []K) {
 	before := len(t.wanted)
 	for _, key := range keys {
@@ -82,7 +83,7 @@ func (t *Table[K, R]) Want(tx *Tx, keys []K) {
 	}
 }
 
-// note keeps in mind that a row is looked at after a call of [Tx.Direct].
+// note records that a row is asked for after a call of [Tx.Direct].
 func (t *Table[K, R]) note(tx *Tx, key K) {
 	if len(t.later) == 0 {
 		tx.writer.later = append(tx.writer.later, t)
@@ -90,7 +91,7 @@ func (t *Table[K, R]) note(tx *Tx, key K) {
 	t.later = append(t.later, laterKey[K]{tx.direct, key})
 }
 
-// recall asks for the rows that were noted after a part that calls [Tx.Direct].
+// recall asks for the rows that were noted after the part with a number, which calls [Tx.Direct].
 func (t *Table[K, R]) recall(direct int) {
 	first, _ := slices.BinarySearchFunc(t.later, direct, func(l laterKey[K], direct int) int { return cmp.Compare(l.direct, direct) })
 	for _, l := range t.later[first:] {
@@ -109,7 +110,7 @@ func (t *Table[K, R]) unnote() {
 	t.later = t.later[:0]
 }
 
-// Known returns a row if it is known, and never misses.
+// Known returns a row if it is known. It reads nothing; nil = there is none, or it is not known.
 func (t *Table[K, R]) Known(key K) *R {
 	if e := t.rows[key]; e != nil {
 		return e.is
@@ -117,7 +118,7 @@ func (t *Table[K, R]) Known(key K) *R {
 	return nil
 }
 
-// Change returns what becomes of a row that was changed and not flushed; false = it is as it was.
+// Change returns the change of a row that was not flushed yet; false = it has none.
 func (t *Table[K, R]) Change(key K) (RowChange[K, R], bool) {
 	if e := t.rows[key]; e != nil && e.changed {
 		return RowChange[K, R]{key, e.was, e.is}, true
@@ -125,7 +126,7 @@ func (t *Table[K, R]) Change(key K) (RowChange[K, R], bool) {
 	return RowChange[K, R]{}, false
 }
 
-// Look reads a row outside of the image, for a goroutine other than the writer; nil = there is none.
+// Look reads a row from the database, not the image, for goroutines other than the writer's; nil = there is none.
 func (t *Table[K, R]) Look(s *Session, key K) (*R, error) {
 	rows, err := s.conn.Query(s.ctx, s.db.SQL(t.SQL), t.Args([]K{key})...)
 	if err != nil {
@@ -143,7 +144,7 @@ func (t *Table[K, R]) Look(s *Session, key K) (*R, error) {
 	return found, rows.Err()
 }
 
-// Put adds a row or replaces it. Unless it was got before, it is taken for one that isn't there.
+// Put adds or replaces a row. A row that Get was not called for before counts as new.
 func (t *Table[K, R]) Put(key K, row R) { t.change(key).is = &row }
 
 // Delete removes a row, if there is one.
@@ -165,14 +166,14 @@ func (t *Table[K, R]) change(key K) *entry[R] {
 	return e
 }
 
-// RowChange is what becomes of a row: Was nil = it is added, Is nil = it is removed. One that was added and
-// removed is left out.
+// RowChange is a change of a row: Was nil = it is added, Is nil = it is removed. There is none for a row that was added and
+// removed again.
 type RowChange[K comparable, R any] struct {
 	Key     K
 	Was, Is *R
 }
 
-// Changes are those that were not flushed, in the order of their first one.
+// Changes yields the changes that were not flushed, in the order of the first one of each row.
 func (t *Table[K, R]) Changes() iter.Seq[RowChange[K, R]] {
 	return func(yield func(RowChange[K, R]) bool) {
 		for _, key := range t.changed {
@@ -211,8 +212,8 @@ func (t *Table[K, R]) Read(b *pgx.Batch) {
 	})
 }
 
-// distinct returns each key once: many changes of a commit may ask for the same one, and to find a row can be more than a
-// look at an index.
+// distinct returns each key once: many changes of a commit may ask for the same one, and finding a row can take more than a
+// lookup in an index.
 func distinct[K comparable](keys []K) []K {
 	if len(keys) < 2 {
 		return keys
@@ -225,7 +226,7 @@ func distinct[K comparable](keys []K) []K {
 	})
 }
 
-// learn takes in what was read of these keys.
+// learn adds the rows that were read for some keys.
 func (t *Table[K, R]) learn(keys []K, found map[K]*R) {
 	if t.rows == nil {
 		t.rows = make(map[K]*entry[R], len(keys))
@@ -267,8 +268,8 @@ func (t *Table[K, R]) AfterCommit() {
 	t.evict()
 }
 
-// evict forgets rows when too much is known, a quarter of them, so that it is seldom. Which ones is left to chance: the
-// next to be needed may be the oldest, as in a queue, or the newest.
+// evict forgets a quarter of the rows when there are too many. It picks them at random: the next one to be needed may be
+// the oldest, as in a queue, or the newest.
 func (t *Table[K, R]) evict() {
 	if len(t.rows) <= maxRows && t.bytes <= maxRowBytes {
 		return
@@ -281,7 +282,7 @@ func (t *Table[K, R]) evict() {
 	}
 }
 
-// forget removes a row without a change from what is known.
+// forget drops a row that has no change.
 func (t *Table[K, R]) forget(key K) {
 	t.bytes -= t.weight(t.rows[key].is)
 	delete(t.rows, key)

@@ -19,18 +19,18 @@ import (
 // ErrTermOver is why a store takes no more changes: another host leads, or may.
 var ErrTermOver = term.ErrOver
 
-// Term is the time in which one host may write. It ends when another host takes over, when its lease could not be
-// renewed in time, or when it is released.
+// Term is the time in which one host, the leader, may write. It ends when another host takes over, when its lease could not
+// be renewed in time, or when it is released.
 type Term struct {
 	db    *DB
 	epoch atomic.Int64 // rises when the outcome of a commit is looked up
 	conn  *pgx.Conn    // the writer's
-	// backend is the process of the session in the server that may hold the fence.
+	// backend is the process ID of the session that may hold the fence.
 	backend atomic.Uint32
 	clock   clock
-	// acknowledged is the number of the last batch that was.
+	// acknowledged is the number of the last batch that the database acknowledged.
 	acknowledged atomic.Int64
-	lost         sync.Once // says that the database has lost some
+	lost         sync.Once // reports that the database has lost some
 
 	ctx  context.Context // ends with the term
 	end  context.CancelCauseFunc
@@ -42,23 +42,23 @@ type Term struct {
 	until time.Time  // when the lease is over, by this host's clock
 }
 
-// Leader is who leads, as the database says.
+// Leader is the host that leads or led last, as the database has it.
 type Leader struct {
 	Epoch         int64
 	Host, Address string
-	// Renewed is the age of the last heartbeat.
+	// Renewed is how long ago the lease was renewed.
 	Renewed  time.Duration
 	Released bool
 	backend  uint32
 }
 
-// Fractions of the lease: after which time without an answer nothing new is begun, and after which all ends.
+// Fractions of the lease after which, without a renewal, no new work begins, and all work ends.
 const (
 	holdAt = 0.6
 	endAt  = 0.8
 )
 
-// Leader returns who leads, or led last; the zero Leader = nobody has led yet.
+// Leader returns the host that leads or led last; the zero Leader = no host has led yet.
 func (db *DB) Leader(ctx context.Context) (l Leader, err error) {
 	err = db.retryOnce(ctx, func() error {
 		return db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, released, backend
@@ -96,11 +96,11 @@ func (l *Leader) Vacant(lease time.Duration) string {
 	return ""
 }
 
-// pollTime is how often a standby looks whether the leader is there.
+// pollTime is how often Acquire looks whether there is a leader.
 const pollTime = 500 * time.Millisecond
 
-// Acquire waits until this host leads, and begins its term. It returns an error when ctx ends, or when the
-// database can't be used at all; a database that doesn't answer is asked again.
+// Acquire waits until no other host leads, and begins a term of this one. It returns an error when ctx ends, or when the
+// database refuses it; one that doesn't answer is asked again.
 func (db *DB) Acquire(ctx context.Context) (*Term, error) {
 	for {
 		t, err := db.try(ctx)
@@ -120,7 +120,7 @@ func (db *DB) Acquire(ctx context.Context) (*Term, error) {
 	}
 }
 
-// try begins a term if there is no leader any more; nil and no error = there is one.
+// try begins a term if there is no leader; nil and no error = there is one.
 func (db *DB) try(ctx context.Context) (*Term, error) {
 	l, err := db.Leader(ctx)
 	if err != nil || l.Vacant(db.cfg.Lease) == "" {
@@ -129,7 +129,7 @@ func (db *DB) try(ctx context.Context) (*Term, error) {
 	return db.TakeOver(ctx, l)
 }
 
-// TakeOver ends the term of a leader, whatever it does, and begins one; nil = another host was faster.
+// TakeOver ends the term of a leader by force, and begins one of this host; nil = another host was faster.
 func (db *DB) TakeOver(ctx context.Context, l Leader) (*Term, error) {
 	conn, err := db.connect(ctx)
 	if err != nil {
@@ -146,11 +146,11 @@ func (db *DB) TakeOver(ctx context.Context, l Leader) (*Term, error) {
 	return t, nil
 }
 
-// lockTime is how long a takeover waits for a batch of the old leader that is under way.
+// lockTime is how long a takeover waits for a commit of the old leader that is under way.
 const lockTime = "500ms"
 
-// raise ends the term of a leader: what it has not committed by now is refused. It reports whether this host leads;
-// otherwise another one was faster.
+// raise raises the epoch of a leader by one, which ends its term: what it has not committed by then is refused. It reports
+// whether this host has the new epoch; otherwise another one was faster.
 func (t *Term) raise(ctx context.Context, l Leader) (taken bool, err error) {
 	t.raising.Lock()
 	defer t.raising.Unlock()
@@ -159,7 +159,7 @@ func (t *Term) raise(ctx context.Context, l Leader) (taken bool, err error) {
 		if stateOf(err) != lockNotAvailable {
 			return taken, err
 		}
-		// A host that was stopped within a batch holds the lock for as long as it is.
+		// A process that was stopped (SIGSTOP) during a commit holds the lock until it continues.
 		_, err = t.conn.Exec(ctx, "SELECT pg_terminate_backend($1) WHERE EXISTS (SELECT FROM pg_stat_activity WHERE pid=$1 AND usename=current_user)", int32(l.backend))
 		if err != nil {
 			return false, err
@@ -172,7 +172,7 @@ func (t *Term) raise(ctx context.Context, l Leader) (taken bool, err error) {
 func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error) {
 	db, before := t.db, time.Now()
 	var shown time.Time
-	var backend uint32 // the server's own word: a pooler tells connections another
+	var backend uint32 // as the server has it: a pooler gives its clients other numbers
 	err = pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		b.Queue("SELECT set_config('lock_timeout', $1, true)", lockTime)
@@ -198,7 +198,7 @@ func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error
 	return taken, err
 }
 
-// Epoch numbers the terms of a shard: a later one has a higher number.
+// Epoch is the number of the term; later terms have higher ones.
 func (t *Term) Epoch() int64 { return t.epoch.Load() }
 
 // Done is closed when the term is over; Err says why.
@@ -207,10 +207,10 @@ func (t *Term) Done() <-chan struct{} { return t.ctx.Done() }
 // Err returns why the term is over, which wraps [ErrTermOver]; nil = it is not.
 func (t *Term) Err() error { return context.Cause(t.ctx) }
 
-// Now is the database's time, as far as this host knows.
+// Now is the time of the database, as measured at the last renewal.
 func (t *Term) Now() time.Time { return t.clock.now() }
 
-// Holding reports whether nothing new may be begun, since the lease was not renewed for a while.
+// Holding reports whether no new work may begin, since the lease is due for renewal for too long.
 func (t *Term) Holding() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,8 +229,8 @@ func (t *Term) over(why string) {
 	t.end(fmt.Errorf("%w: %s", ErrTermOver, why))
 }
 
-// Release ends the term in an orderly way, so that another host needn't wait until the lease is over. The writer has
-// to be closed.
+// Release ends the term in good order, so that another host needn't wait for the lease to expire. The writer must have
+// been closed.
 func (t *Term) Release(ctx context.Context) error {
 	t.over("this host has given it up")
 	t.done.Wait()

@@ -7,22 +7,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Member keeps an image: rows as they are, and as they will be. This host is the only one that writes, so rows that
-// were read stay true until it changes them. Its methods are called by the writer only.
+// Member takes part in commits. It keeps an image: rows as they are in the database, and as they will be after the commit.
+// The writer alone calls its methods.
 type Member interface {
-	// Read queues reads for the rows that were missed, which add them to the image.
+	// Read queues reads of the rows that were asked for and are missing from the image.
 	Read(b *pgx.Batch)
-	// Flush queues the statements that make the rows of the database those of the image.
+	// Flush queues the statements that write the changes of the image to the database.
 	Flush(b *pgx.Batch) error
-	// Flushed is called when the statements were executed, and others follow in the same transaction, which may change
-	// any row: what was flushed must not be flushed again, and what the image knows of rows is to be read anew.
+	// Flushed is called when these statements were executed and others follow in the same transaction, which may change any
+	// row. The member must not flush its changes again, and must forget all rows.
 	Flushed()
-	// AfterCommit is called when the commit is durable, AfterRollback when the image is to be as it was before it.
+	// AfterCommit is called when the commit is durable; AfterRollback restores the image as it was before.
 	AfterCommit()
 	AfterRollback()
 }
 
-// Tx is a commit in the making, within [Change.Apply].
+// Tx is the commit that a change takes part in, while [Change.Apply] runs.
 type Tx struct {
 	writer     *Writer
 	members    []Member
@@ -32,12 +32,12 @@ type Tx struct {
 	err        error // of a statement
 
 	part     int  // number of the part that is applied, counted over all changes
-	direct   int  // the last part that has called Direct
-	scouting bool // Direct was called and did nothing, to find out what comes after it
-	recalled int  // the part that has called Direct for which what comes after it was read
+	direct   int  // the last part that called Direct
+	scouting bool // this run only notes which rows are asked for after calls of Direct
+	recalled int  // the last part that called Direct for which the rows asked for after it were read
 }
 
-// afterDirects is a table of an image that has noted which rows are looked at after calls of Direct.
+// afterDirects is a table that has noted which rows are asked for after calls of Direct.
 type afterDirects interface {
 	// recall asks for those between a part that calls it and the next one that does.
 	recall(direct int)
@@ -45,7 +45,7 @@ type afterDirects interface {
 	unnote()
 }
 
-// Join makes m a member of the commit; joining again changes nothing.
+// Join makes m a member of the commit, unless it is.
 func (tx *Tx) Join(m Member) {
 	for _, other := range tx.members {
 		if other == m {
@@ -55,7 +55,7 @@ func (tx *Tx) Join(m Member) {
 	tx.members = append(tx.members, m)
 }
 
-// Miss says that a row is missing from the image of a member. True = it was read at once: look again.
+// Miss is how a member reports that a row is missing from its image. True = it was read at once: look again.
 func (tx *Tx) Miss() bool {
 	if !tx.open {
 		tx.incomplete, tx.missed = true, true
@@ -68,8 +68,8 @@ func (tx *Tx) Miss() bool {
 	return tx.err == nil
 }
 
-// recall asks for all rows that are looked at until the next part calls Direct, so that one message reads them. The part
-// that has called it may still change them.
+// recall asks for all rows that will be needed until the next part calls Direct, so that one message reads them. It waits
+// until the part that called Direct is over, since that may still change them.
 func (tx *Tx) recall() {
 	if tx.part == tx.direct || tx.recalled == tx.direct {
 		return
@@ -80,23 +80,23 @@ func (tx *Tx) recall() {
 	}
 }
 
-// Missed reports whether a row is missing that the change has asked for, so that what Apply does is thrown away: it may
-// return. It says nothing about what earlier changes of the commit lack, since each should come to ask for its rows
-// in the same round.
+// Missed reports whether a row is missing that this change has asked for. What Apply does is then discarded, so it may
+// return. Rows that earlier changes of the commit lack don't count: each change should ask for its rows in the same
+// round.
 func (tx *Tx) Missed() bool { return tx.missed || tx.err != nil }
 
-// Part begins a part of a change, such as one operation of several: Missed is about what it asks for.
+// Part begins a part of a change, such as one of several operations. Missed is about the current part.
 func (tx *Tx) Part() {
 	tx.part++
 	tx.missed = false
 }
 
-// Direct returns the commit's transaction, for changes that are rare and look at rows which an image can't know of.
-// What the images have is flushed into it first. Each statement waits for the server, so a commit with such changes is
-// no longer one message. Nil = the change will be applied again: Apply has to return.
+// Direct returns the commit's transaction, for rare changes that have to search for rows. The images are flushed into it
+// first. Each statement waits for the server, so a commit with such changes is no longer one message. Nil = the change will
+// be applied again: Apply has to return.
 //
-// The images know nothing after it. So that what follows in the commit isn't read row by row, the first call only finds
-// out which rows that is about, and they are read together once the part is over.
+// Afterwards the images are empty. So that the rest of the commit isn't read row by row, the first call returns nil and
+// starts a run that only notes which rows are asked for later; they are read together once the part is over.
 func (tx *Tx) Direct() *Session {
 	if tx.err != nil {
 		tx.missed = true
@@ -117,7 +117,7 @@ func (tx *Tx) Direct() *Session {
 	return &Session{db: w.term.db, ctx: w.term.ctx, conn: w.term.conn}
 }
 
-// scout begins to note which rows are looked at.
+// scout begins to note which rows are asked for.
 func (tx *Tx) scout() {
 	if !tx.scouting {
 		tx.writer.unnote()
@@ -125,7 +125,7 @@ func (tx *Tx) scout() {
 	tx.missed, tx.scouting = true, true
 }
 
-// unnote forgets which rows come after calls of Direct.
+// unnote forgets which rows are asked for after calls of Direct.
 func (w *Writer) unnote() {
 	for _, t := range w.later {
 		t.unnote()
@@ -133,7 +133,7 @@ func (w *Writer) unnote() {
 	w.later = w.later[:0]
 }
 
-// flushInto begins a transaction, if that was not done, and flushes the images into it.
+// flushInto begins a transaction unless there is one, and flushes the images into it.
 func (w *Writer) flushInto() error {
 	b := &pgx.Batch{}
 	if !w.tx.open {
@@ -152,8 +152,8 @@ func (w *Writer) flushInto() error {
 	return w.term.conn.SendBatch(w.term.ctx, b).Close()
 }
 
-// plan applies the changes of a group, and reads what they need until nothing is missing. Each round costs an answer of
-// the server and a run of all changes, so after some of them the rows that are still missing are read one by one.
+// plan applies the changes of a group, and reads the rows that they need, until none is missing. Each round costs a round
+// trip and another run of all changes, so after maxRounds the rows that are still missing are read one by one.
 func (w *Writer) plan(g *group) error {
 	w.scouted = false
 	w.unnote()
@@ -176,7 +176,7 @@ func (w *Writer) plan(g *group) error {
 			return err
 		}
 		if w.scouted = !failed && !incomplete; !incomplete {
-			continue // without the one that has failed, or with what there is to be done directly
+			continue // without the change that failed, or with direct changes carried out
 		}
 		rounds++
 		if err := w.read(); err != nil {
@@ -185,7 +185,7 @@ func (w *Writer) plan(g *group) error {
 	}
 }
 
-// undo makes the images what they were before the commit, and ends its transaction if it is open.
+// undo restores the images as they were before the commit, and rolls back its transaction if there is one.
 func (w *Writer) undo() error {
 	for _, m := range w.tx.members {
 		if w.tx.open {
@@ -201,8 +201,8 @@ func (w *Writer) undo() error {
 	return nil
 }
 
-// apply applies the changes that have not failed, and reports whether one fails now. Errors while rows are missing
-// mean nothing, nor do those behind a call of Direct that did nothing.
+// apply applies the changes that have not failed yet, and reports whether one fails now. Errors don't count while rows are
+// missing or the run is scouting.
 func (w *Writer) apply(g *group) (failed bool) {
 	for i, c := range g.changes {
 		if g.errOf(i) != nil {

@@ -19,27 +19,27 @@ const (
 
 // Change is something to make durable.
 type Change interface {
-	// Size is about how many rows the change writes, and how many bytes of content.
+	// Size is about how many rows the change writes, and how many bytes they have.
 	Size() (ops, bytes int)
 	// Apply makes the change in memory, in the images that the members of the commit keep, or by statements: see
-	// [Tx.Direct]. It may run more than once, each time on images as they were before, so it must not rely on what an
-	// earlier run left elsewhere: when rows are missing from an image, Apply runs to its end with zero rows, its results
-	// are thrown away, and it runs again when the rows were read. An error or a panic undoes this change only;
-	// refusals that are expected belong into the change's own results.
+	// [Tx.Direct]. It may run several times, each time on images as they were before, so it must not rely on what an
+	// earlier run left elsewhere: when rows are missing from an image, Apply runs to its end without them, its results are
+	// discarded, and it runs again once they were read. An error or a panic undoes this change only; refusals that are
+	// expected belong in the change's own results.
 	Apply(tx *Tx) error
-	// Done is called once: with nil when the change is durable, with an error when it was not made. When the term
-	// has ended it may be open whether it was: the error wraps [ErrTermOver]. Done must not block.
+	// Done is called once: with nil when the change is durable, with an error when it was not made. If the error wraps
+	// [ErrTermOver] it may be unknown whether it was made. Done must not block.
 	Done(err error)
 }
 
-// group is what one commit holds.
+// group is the changes of one commit.
 type group struct {
 	changes []Change
 	err     error   // of all
 	errs    []error // of each; nil = none has one of its own
 }
 
-// errOf returns why a change was not made, apart from the others; nil = no reason of its own.
+// errOf returns the error of one change, apart from that of the group; nil = it has none.
 func (g *group) errOf(i int) error {
 	if len(g.errs) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (g *group) errOf(i int) error {
 	return g.errs[i]
 }
 
-// Writer is the one goroutine that writes in a term, and the one that calls Done.
+// Writer commits changes in a term. One goroutine writes, another one calls Done.
 type Writer struct {
 	term *Term
 	tx   Tx
@@ -55,7 +55,7 @@ type Writer struct {
 
 	// Of the commit in the making:
 	scouted bool           // a run has noted which rows are looked at after calls of [Tx.Direct]
-	later   []afterDirects // where it has
+	later   []afterDirects // the tables in which it has
 
 	mu     sync.Mutex // protects queue, queued, closed
 	room   sync.Cond  // Write waits here for room
@@ -68,7 +68,7 @@ type Writer struct {
 	done     sync.WaitGroup
 }
 
-// NewWriter begins to write in a term.
+// NewWriter starts the writer of a term. There may be one at a time.
 func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
 	w := &Writer{term: t, finished: make(chan *group, 4)}
 	w.room.L, w.work.L = &w.mu, &w.mu
@@ -89,8 +89,8 @@ func errClosed() error {
 	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the store is closed"}
 }
 
-// Write queues a change, waiting while more than a few thousand operations are queued already. Changes are made in the
-// order in which one goroutine writes them.
+// Write queues a change. It blocks while more than a few thousand operations are queued. The changes of one goroutine are
+// made in the order in which it writes them.
 func (w *Writer) Write(c Change) {
 	ops, _ := c.Size()
 	w.mu.Lock()
@@ -108,7 +108,7 @@ func (w *Writer) Write(c Change) {
 	w.work.Signal()
 }
 
-// Close refuses further changes and waits until Done was called for all that are queued.
+// Close refuses further changes, and waits until Done was called for those that are queued.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -118,7 +118,7 @@ func (w *Writer) Close() {
 	w.done.Wait()
 }
 
-// take waits for changes and removes a group of them from the queue; nil at the end.
+// take waits for changes and removes a group of them from the queue; nil = the writer is closed.
 func (w *Writer) take() *group {
 	w.mu.Lock()
 	defer w.mu.Unlock()
