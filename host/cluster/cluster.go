@@ -1,8 +1,21 @@
-// Package cluster joins hosts that share a PostgreSQL: one leads, and the others stand by. A [Member] is this host's
-// part in it. It runs the loop of terms (term.go), in each of which it leads once; it follows who leads (standby.go,
-// watch.go), keeps the row of this host in the table of hosts (membership.go), and its [Member.Handler] passes on to
-// the leader what clients ask of this host (front.go, forward.go). Hosts talk to each other over mutual TLS with the
-// keys that stand in the table (key.go, peer.go).
+// Package cluster joins hosts that share a PostgreSQL: one leads, the others stand by. A [Member] is this host's part in it.
+//
+//	           ┌───────────── term over, or handed over ────────────┐
+//	           ▼                                                    │
+//	Run ─► stand by ── no leader ──► take over ─► lead: Config.Lead, Member.Serve
+//
+//	request ─► Handler ─► the API of this host if it leads; otherwise forward it to the leader, or wait for one
+//
+// Where to look:
+//
+//	which host leads    standby.go (find out, take over), watch.go (notice the leader's end at once), term.go (lead, and
+//	                    hand over), retire.go (a host that stops)
+//	the hosts           membership.go (heartbeats, names, which of them may lead), hosts.go (list, drain, ask to lead),
+//	                    folder.go (a restarted host gets its name back)
+//	clients' requests   front.go (where a request goes), forward.go (to the leader), local.go (to this host), errors.go
+//	between hosts       key.go and peer.go: mutual TLS with the keys in the table of hosts
+//
+// A host announces its key in the database, so the right to write there decides which hosts belong to the cluster.
 package cluster
 
 import (
@@ -27,42 +40,42 @@ import (
 type Config struct {
 	// DB is the database that the hosts share. The caller closes it after Run.
 	DB *pgdb.DB
-	// Name is this host's, which no other host that lives has.
+	// Name is the name of this host. No other running host has it.
 	Name string
-	// Listen is where other hosts reach this one, as HOST:PORT; empty = at this end of the connections to the database,
-	// with any free port.
+	// Listen is where this host listens for other hosts, as HOST:PORT; empty = the local address of its connections to the
+	// database, at any free port.
 	Listen string
-	// Advertise is where they find it, if that is not where it listens.
+	// Advertise is the address that other hosts use, if it is not the one where this host listens.
 	Advertise string
-	// Folder is the host's own, which no other process that lives has; empty = it has none. With it a host that is
-	// started again need not wait for its name. Place is where the folder is, as the disk and this run of the machine say.
+	// Folder belongs to this host alone; empty = it has none. A host that is restarted with its folder need not wait for its
+	// name. Place identifies the folder, so that a copy of it is recognised: see sqlitedb.Place.
 	Folder, Place string
 	// StandBy keeps this host from ever leading.
 	StandBy bool
 	// Version is that of the program.
 	Version string
-	// Load tells how many tasks this host can run and how many it runs; nil = none.
+	// Load returns how many tasks this host can run at a time, and how many it runs; nil = none.
 	Load func() (slots, busy int)
-	// Lead is the life of a host that leads. Its context ends when the term does, or is to end: the cause then wraps
-	// [pgdb.ErrTermOver], and otherwise Run is ending. It returns when everything has stopped that works with the term.
-	// An error ends Run too, unless it comes of the end of the term. It is called once for each term.
+	// Lead runs the host during a term in which it leads; it is called once for each. Its context ends when the term is over
+	// or to be handed over, with a cause that wraps [pgdb.ErrTermOver], or when Run ends. Lead returns when everything that
+	// uses the term has stopped. An error ends Run too, unless the end of the term is its cause.
 	Lead func(ctx context.Context, term *pgdb.Term) error
-	// Repeatable tells whether a request may be carried out twice, by its body; nil = none but those of safe methods.
+	// Repeatable reports whether it does no harm to carry out a request twice; nil = only those with safe methods.
 	Repeatable func(r *http.Request, body []byte) bool
 	// RequestWait is how long a request waits while no host leads; 0 = 10 s.
 	RequestWait time.Duration
-	// Observer is notified of what happens.
+	// Observer is notified of changes.
 	Observer Observer
 	// Logger; nil = nothing is logged.
 	Logger *slog.Logger
 }
 
-// Observer holds what is called as it happens, and must not block; nil = it isn't called.
+// Observer holds callbacks, which must not block; nil = no call.
 type Observer struct {
-	// TookOver is called when this host leads and answers. Why is [First], [Released], [Expired] or [Killed]; took is the
-	// time since it found that there was no leader.
+	// TookOver is called when this host leads and answers requests. why is [First], [Released], [Expired] or [Killed]; took is
+	// the time since it found that there was no leader.
 	TookOver func(why string, took time.Duration)
-	// Following is called when this host begins to stand by for a leader.
+	// Following is called when this host begins to follow a leader.
 	Following func(leader string)
 }
 
@@ -83,23 +96,23 @@ type Member struct {
 	front    *front
 	listener net.Listener
 	peers    *http.Server
-	address  string      // where others find this host
+	address  string      // that other hosts use
 	folder   *folder     // nil = it has none
-	joined   atomic.Bool // it has its name
+	joined   atomic.Bool // the name is this host's
 
-	wakeup chan struct{} // says that the loop has something to look at; holds one, more would say nothing new
+	wakeup chan struct{} // wakes the loop of terms; has room for one, more would change nothing
 
 	mu      sync.Mutex    // protects the rest
 	hosts   []pgdb.Host   // at the last heartbeat
 	lost    bool          // heartbeats fail
 	term    *pgdb.Term    // in which this host leads; nil = it doesn't
 	ended   chan struct{} // closed when the term has ended
-	open    bool          // the term is not about to end
-	retired bool          // this host leads no more
+	open    bool          // requests can be answered in the term: it isn't about to end
+	retired bool          // this host is stopping, and won't lead again
 	served  func()        // called when the host first answers in its term; nil = it has
 }
 
-// New returns a member, which listens from then on. [Member.Run] runs it.
+// New returns a member, which listens for other hosts already. [Member.Run] runs it.
 func New(ctx context.Context, cfg Config) (_ *Member, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -130,7 +143,7 @@ func New(ctx context.Context, cfg Config) (_ *Member, err error) {
 	return m, nil
 }
 
-// listen opens what other hosts reach this one by, and finds out its address.
+// listen opens the listener for other hosts, and determines the address that they use.
 func (m *Member) listen(ctx context.Context) error {
 	listen, here := m.cfg.Listen, net.IPv4(127, 0, 0, 1)
 	local, err := m.cfg.DB.LocalAddr(ctx)
@@ -160,16 +173,16 @@ func (m *Member) listen(ctx context.Context) error {
 	return nil
 }
 
-// Address is where other hosts find this one.
+// Address is the address that other hosts use to reach this one.
 func (m *Member) Address() string { return m.address }
 
-// Close closes what New has opened, if Run is not called.
+// Close closes what New opened. It is for members that are not run: Run closes it too.
 func (m *Member) Close() error { return errors.Join(m.listener.Close(), m.folder.close()) }
 
 var errEnded = errors.New("the host leaves the cluster")
 
-// Run is the life of a host in its cluster, until ctx ends or an error that isn't of one term. Before it returns it has
-// given up its term, if it led.
+// Run joins the cluster and takes part in it until ctx ends, or an error that doesn't end with the term. Before it returns
+// it has given up its term, if it led.
 func (m *Member) Run(ctx context.Context) error {
 	root := scope.New(context.WithoutCancel(ctx), "cluster")
 	err := root.Go("peers", func(context.Context) error { return m.servePeers() })
@@ -190,22 +203,22 @@ func (m *Member) Run(ctx context.Context) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil
 	}
-	report, _ := root.Join(context.Background()) // without an end it waits to the end
+	report, _ := root.Join(context.Background()) // without a deadline there is no error
 	if report.Status == scope.StatusFailed {
 		err = errors.Join(err, report.Err())
 	}
 	return err
 }
 
-// wake makes the loop look at what has changed.
+// wake makes the loop of terms look at what has changed.
 func (m *Member) wake() {
 	select {
 	case m.wakeup <- struct{}{}:
-	default: // it is going to
+	default: // it is about to
 	}
 }
 
-// sleep waits, and reports whether ctx has not ended meanwhile.
+// sleep waits; false = ctx has ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

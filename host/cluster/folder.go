@@ -11,22 +11,22 @@ import (
 	"syscall"
 )
 
-// folderFile is the name of the file in a host's folder that the host has locked for as long as it lives. It holds the
-// place of the folder, and below it the keys of the last processes that had the lock.
+// folderFile is the name of the file in a host's folder that the host keeps locked while it runs. Its first line is the
+// place of the folder, the others are the keys of the last processes that held the lock.
 const folderFile = "jobhost.host"
 
-// keptKeys is how many keys the file holds: not every process that had the lock has joined the cluster with its key.
+// keptKeys is how many keys the file holds. One is not enough: a process may end before it has joined with its key.
 const keptKeys = 8
 
-// folder tells which processes of this host have ended: those that had the lock before. Their rows in the table of hosts
-// needn't be waited for.
+// folder is the locked folder of this host. Processes that held the lock before have ended for certain, so this host can
+// take over their row in the table of hosts at once.
 type folder struct {
 	file   *os.File
 	former [][]byte // the keys of those processes
 }
 
-// openFolder locks a folder and notes a key there. If another process that lives has the lock there is no folder and no
-// error. A copy of the folder, elsewhere or after a restart of the machine, has another place and proves nothing.
+// openFolder locks a folder and notes a key there. It returns nil, without an error, if another process holds the lock. In a
+// copy of the folder, or after a restart of the machine, the place differs, and the keys are ignored.
 func openFolder(dir, place string, key []byte) (_ *folder, err error) {
 	path := filepath.Join(dir, folderFile)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -73,17 +73,17 @@ func formerKeys(text, place string) (keys [][]byte) {
 	return keys
 }
 
-// close gives the folder back. Nil = there is none.
+// close releases the lock. f may be nil.
 func (f *folder) close() error {
 	if f == nil {
 		return nil
 	}
-	// A program that is just being started may still have a copy of the file, which would keep the lock.
+	// A child that is being started may have inherited the file, and would keep the lock.
 	_ = syscall.Flock(int(f.file.Fd()), syscall.LOCK_UN)
 	return f.file.Close()
 }
 
-// formerOf returns the keys of the processes that have ended.
+// formerOf returns the keys of the processes that have ended. f may be nil.
 func (f *folder) formerOf() [][]byte {
 	if f == nil {
 		return nil

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// maxHeld is the largest body that is held in memory, so that it can be sent again.
+	// maxHeld is the largest body that is kept in memory, so that it can be sent again.
 	maxHeld = 16 << 10
-	// partTimeout is how long a client may take for the next part of what it sends or gets.
+	// partTimeout is how long a client may take to send or receive the next part of a body.
 	partTimeout = 30 * time.Second
 )
 
-// call is a request that is passed on, perhaps to several leaders, one after the other.
+// call is a request that is forwarded, perhaps to several leaders in turn.
 type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	control *http.ResponseController
 
 	held []byte // the body, if it is small
-	body *body  // if it isn't; nil = it is, or there is none
+	body *body  // if it is large; nil = it is small, or there is none
 
 	// Of the last attempt:
 	to   *route
 	err  error       // why there is no answer
-	sent atomic.Bool // a connection was there to send it on
+	sent atomic.Bool // there was a connection, so some of it may have been sent
 }
 
 func newCall(w http.ResponseWriter, r *http.Request) *call {
 	return &call{w: w, r: r, control: http.NewResponseController(w)}
 }
 
-// hold reads a small body, and prepares a large one for being passed on as it comes.
+// hold reads a small body into memory, and prepares a large one for being streamed.
 func (c *call) hold() (err error) {
-	// The leader bounds how long a request may take, and this host how long a client may do nothing.
+	// The leader limits how long a request may take; this host limits how long a client may be silent.
 	defer func() { err = errors.Join(err, c.clearDeadlines()) }()
 	switch n := c.r.ContentLength; {
 	case n == 0:
@@ -57,7 +57,7 @@ func (c *call) hold() (err error) {
 	return nil
 }
 
-// clearDeadlines ends the times that the server gives a request and its answer.
+// clearDeadlines removes the deadlines that the server has set for the request and its answer.
 func (c *call) clearDeadlines() error {
 	if err := c.control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
@@ -68,7 +68,7 @@ func (c *call) clearDeadlines() error {
 	return nil
 }
 
-// attempt returns the request for one attempt.
+// attempt returns the request to send in an attempt.
 func (c *call) attempt(ctx context.Context) *http.Request {
 	r := c.r.Clone(ctx)
 	switch {
@@ -82,14 +82,15 @@ func (c *call) attempt(ctx context.Context) *http.Request {
 	return r
 }
 
-// serve answers on this host, which bounds the times again.
+// serve answers on this host, with deadlines as usual.
 func (c *call) serve(handler http.Handler) {
 	_ = c.control.SetReadDeadline(time.Now().Add(partTimeout))
 	_ = c.control.SetWriteDeadline(time.Now().Add(partTimeout))
 	handler.ServeHTTP(c.w, c.attempt(c.r.Context()))
 }
 
-// forward passes the request on until limit ends, if there is a connection before a time. Unless err is set it was answered.
+// forward sends the request to a leader, and gives up when limit ends, or if there is no connection by a time. Unless it sets
+// c.err the client has its answer.
 func (c *call) forward(limit context.Context, proxy http.Handler, to *route, until time.Time) {
 	c.to, c.err = to, nil
 	c.sent.Store(false)
@@ -109,15 +110,15 @@ func (c *call) forward(limit context.Context, proxy http.Handler, to *route, unt
 		if once, ok := r.Body.(*attemptBody); ok {
 			once.seal()
 		}
-		_ = c.clearDeadlines() // the next request over the connection has times of its own
+		_ = c.clearDeadlines() // the server sets those of the next request on the connection
 	}()
 	proxy.ServeHTTP(&deadlineWriter{ResponseWriter: c.w, control: c.control}, r)
 }
 
-// mayRepeat reports whether the request can be sent to another leader after the last attempt failed before an answer
-// began. It can if it was surely not carried out, because no connection was made or the host said so; or if that does no
-// harm, because it only reads or is one that the API calls repeatable, such as a submit with an id. A body that was
-// partly sent is gone.
+// mayRepeat reports whether the request can be sent to another leader, after an attempt that failed before its answer began.
+// It can if it was certainly not carried out, because there was no connection or the host said so, or if carrying it out
+// twice does no harm: it only reads, or the API calls it repeatable, such as a submit with an id. A large body of which some
+// was read can't be sent again.
 func (c *call) mayRepeat(repeatable func(*http.Request, []byte) bool) bool {
 	if c.body != nil && c.body.begun() {
 		return false
@@ -135,29 +136,29 @@ func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// notCarriedOut reports whether the last attempt was surely not carried out.
+// notCarriedOut reports whether the last attempt was certainly not carried out.
 func (c *call) notCarriedOut() bool { return !c.sent.Load() || errors.Is(c.err, errNotLeader) }
 
-// callKey is that of a call in the context of its attempts.
+// callKey is the key of a call in the context of its attempts.
 type callKey struct{}
 
 func callOf(r *http.Request) *call { return r.Context().Value(callKey{}).(*call) }
 
 var errNotLeader = errors.New("the host does not lead")
 
-// newProxy returns what passes on the attempts of calls.
+// newProxy returns the proxy that forwards attempts of calls.
 func (f *front) newProxy() http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			to := callOf(r.In).to
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", to.peer.address, r.In.Host
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // the leader judges it
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged: the leader checks it
 			r.Out.Header[clientHeader] = []string{r.In.RemoteAddr}
 			if _, ok := r.In.Header["User-Agent"]; !ok {
-				r.Out.Header["User-Agent"] = nil // none is made up
+				r.Out.Header["User-Agent"] = nil // keeps net/http from adding one
 			}
 			if callOf(r.In).body != nil {
-				// It isn't read before the leader wants it: from a host that doesn't lead any more it goes to the next one.
+				// The body is not read until the leader asks for it, so that it can go elsewhere if this host no longer leads.
 				r.Out.Header["Expect"] = []string{"100-continue"}
 			}
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
@@ -185,7 +186,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements [http.RoundTripper].
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// buffers are those of answers that are passed on.
+// buffers are for copying answers.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10
@@ -201,7 +202,7 @@ func (b *buffers) Get() []byte {
 // Put implements [httputil.BufferPool].
 func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
 
-// body is that of a client, passed on as it comes.
+// body is a large body, streamed to the leader.
 type body struct {
 	from    io.ReadCloser
 	control *http.ResponseController
@@ -216,7 +217,7 @@ func (b *body) begun() bool {
 	return b.taken
 }
 
-// attemptBody is a body in one attempt: what goes on reading after it gets nothing.
+// attemptBody is a body during one attempt. Reads that come after the attempt fail, so that they take nothing from the next.
 type attemptBody struct {
 	body   *body
 	sealed bool // protected by body.mu
@@ -224,7 +225,7 @@ type attemptBody struct {
 
 var errSealed = errors.New("the attempt has ended")
 
-// Read gives the client time for the next part.
+// Read sets the client a deadline for the next part.
 func (o *attemptBody) Read(p []byte) (int, error) {
 	o.body.mu.Lock()
 	if o.sealed {
@@ -236,12 +237,12 @@ func (o *attemptBody) Read(p []byte) (int, error) {
 	_ = o.body.control.SetReadDeadline(time.Now().Add(partTimeout))
 	n, err := o.body.from.Read(p)
 	if err != nil {
-		_ = o.body.control.SetReadDeadline(time.Time{}) // the server goes on reading, to notice when the client goes
+		_ = o.body.control.SetReadDeadline(time.Time{}) // the server keeps reading, to notice when the client disconnects
 	}
 	return n, err
 }
 
-// Close implements [io.Closer]; the body is the server's.
+// Close implements [io.Closer]. It does nothing, since the server closes the body.
 func (o *attemptBody) Close() error { return nil }
 
 func (o *attemptBody) seal() {
@@ -250,13 +251,13 @@ func (o *attemptBody) seal() {
 	o.sealed = true
 }
 
-// deadlineWriter gives the client time for each part of an answer.
+// deadlineWriter sets the client a deadline for each part of an answer.
 type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-// Unwrap is how [http.ResponseController] reaches the connection.
+// Unwrap is for [http.ResponseController].
 func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *deadlineWriter) Write(b []byte) (int, error) {

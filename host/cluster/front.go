@@ -12,19 +12,19 @@ import (
 const (
 	// defaultRequestWait is how long a request waits for a leader.
 	defaultRequestWait = 10 * time.Second
-	// grace is how long requests to a former leader may go on when another one leads: one that has given up its term
-	// has answered them, and one that hangs never will.
+	// grace is how long requests to a former leader may take once another one leads. A leader that has handed over has
+	// answered them by then, and one that hangs never will.
 	grace = time.Second
-	// joinWait is how long a request waits for a host that does not have its name yet: others can't know that host.
+	// joinWait is how long a request waits while this host has not joined: other hosts would refuse its connections.
 	joinWait = time.Second
-	// retryGap is how soon a request is sent again to a leader that could not be reached.
+	// retryGap is the pause before a request is sent again to a leader that could not be reached.
 	retryGap = 100 * time.Millisecond
 )
 
-// route is where requests go while one host leads.
+// route is where requests go while a host leads.
 type route struct {
-	local *local // this host leads; nil = another one does
-	peer  *peer  // the one that does
+	local *local // this host, if it leads
+	peer  *peer  // the leader, if it is another host
 
 	ctx context.Context //nolint:containedctx // it ends when requests must not go on
 	end context.CancelFunc
@@ -36,14 +36,14 @@ func newRoute(own *local, to *peer) *route {
 	return r
 }
 
-// How long requests that are passed on may go on when this host answers no more: what only reads may be a stream that
-// never ends, and can be asked of another host.
+// How long forwarded requests may take once this host is stopping. Reads get less time: they may be endless streams, and can
+// be sent to another host.
 const (
 	readsEnd  = time.Second
 	writesEnd = 5 * time.Second
 )
 
-// limit is a context that ends when requests of a kind must not go on.
+// limit is a context that ends when requests of a kind have to end.
 type limit struct {
 	ctx context.Context //nolint:containedctx // it ends with the host
 	end context.CancelFunc
@@ -54,7 +54,7 @@ func newLimit() (l limit) {
 	return l
 }
 
-// front is the API of this host: it answers itself or passes on to the leader what clients ask.
+// front is the API of this host. It answers requests itself while this host leads, and else forwards them to the leader.
 type front struct {
 	member *Member
 	proxy  http.Handler
@@ -65,7 +65,7 @@ type front struct {
 	current *route        // nil = there is no leader
 	last    *route        // the current one, or that before it
 	changed chan struct{} // closed when the route changes
-	over    bool          // there will be no route any more
+	over    bool          // this host has left the cluster: there will be no route
 }
 
 func newFront(m *Member) *front {
@@ -74,17 +74,17 @@ func newFront(m *Member) *front {
 	return f
 }
 
-// Handler returns the API of this host. While it leads it answers with what was given to [Member.Serve], and otherwise it
-// passes requests on to the leader. Requests that come while no host leads wait for the next one.
+// Handler returns the API of this host. While this host leads, the handler given to [Member.Serve] answers; otherwise requests
+// are forwarded to the leader. Requests wait while no host leads.
 func (m *Member) Handler() http.Handler { return m.front }
 
-// Stop lets requests end that are passed on, since this host answers no more.
+// Stop gives forwarded requests a few seconds to end, since this host is stopping.
 func (m *Member) Stop() {
 	time.AfterFunc(readsEnd, m.front.reads.end)
 	time.AfterFunc(writesEnd, m.front.writes.end)
 }
 
-// limitOf is what ends a request.
+// limitOf returns the limit of a request.
 func (f *front) limitOf(r *http.Request) context.Context {
 	if isSafe(r.Method) {
 		return f.reads.ctx
@@ -92,7 +92,7 @@ func (f *front) limitOf(r *http.Request) context.Context {
 	return f.writes.ctx
 }
 
-// set changes the route; nil = there is no leader. Requests that are under way may go on until another host leads.
+// set changes the route; nil = there is no leader. Requests under way continue until another host leads.
 func (f *front) set(r *route) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,14 +110,14 @@ func (f *front) set(r *route) {
 	f.changed = make(chan struct{})
 }
 
-// end answers what waits for a leader, and comes from now on: there will be none that this host knows.
+// end makes requests that wait for a leader, and new ones, fail: this host has left the cluster.
 func (f *front) end() {
 	f.set(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.over {
 		f.over = true
-		close(f.changed) // and so it stays
+		close(f.changed) // for good
 	}
 }
 
@@ -127,7 +127,7 @@ func (f *front) ended() bool {
 	return f.over
 }
 
-// Ready returns nil while requests can be answered: this host leads, or reaches the one that does.
+// Ready returns nil if requests can be answered: this host leads, or reaches the leader.
 func (m *Member) Ready() error {
 	switch r, _ := m.front.now(); {
 	case r == nil && !m.joined.Load():
@@ -146,8 +146,8 @@ func (f *front) now() (*route, <-chan struct{}) {
 	return f.current, f.changed
 }
 
-// await waits for a route; nil = ctx has ended. After a failure it waits for another one at first, and then takes the
-// same: it may have been the network.
+// await waits for a route; nil = ctx has ended. After a failed attempt it waits for another route for a moment, and then
+// returns the same one again, in case only the network failed.
 func (f *front) await(ctx context.Context, failed *route) *route {
 	var again <-chan time.Time
 	if failed != nil {
@@ -170,7 +170,7 @@ func (f *front) await(ctx context.Context, failed *route) *route {
 	return nil
 }
 
-// awaitLocal waits until this host answers; nil = it does not lead any more, or ctx has ended.
+// awaitLocal waits until this host answers in the term that it leads; nil = it no longer leads, or ctx has ended.
 func (f *front) awaitLocal(ctx context.Context, ended <-chan struct{}) *route {
 	for {
 		r, changed := f.now()
@@ -192,7 +192,7 @@ func (f *front) awaitLocal(ctx context.Context, ended <-chan struct{}) *route {
 
 // ServeHTTP implements [http.Handler].
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Header.Del(clientHeader) // which only hosts may say
+	r.Header.Del(clientHeader) // only hosts may set it
 	here := func(handler http.Handler) { handler.ServeHTTP(w, r) }
 	if to, _ := f.now(); to != nil && to.local != nil && to.local.serve(here) {
 		return
@@ -218,7 +218,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case to.local != nil && to.local.serve(c.serve):
 			return
 		case to.local != nil:
-			failed = to // this host has just given up its term
+			failed = to // its term has just ended
 			continue
 		}
 		c.forward(f.limitOf(r), f.proxy, to, until)
@@ -236,7 +236,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		failed = to
-		// A request that was under way for long waits for another leader as one that comes when this one falls silent.
+		// A request that has been under way for long gets the full wait, from when the leader fell silent.
 		if again := to.peer.lastHeard().Add(f.member.cfg.RequestWait); c.sent.Load() && again.After(until) {
 			until = again
 		}
@@ -259,7 +259,7 @@ func (f *front) unanswered() *jobhost.Error {
 	return errNoLeader
 }
 
-// find waits for a route.
+// find waits for a route until a time.
 func (f *front) find(ctx context.Context, failed *route, until time.Time) *route {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()

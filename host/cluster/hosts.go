@@ -11,18 +11,18 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// Listed is a host as others see it.
+// Listed is a host in a list.
 type Listed struct {
 	pgdb.Host
 	Role jobhost.HostRole
-	// Epoch is that of the term in which it leads or led last; 0 = another host has led since.
+	// Epoch is that of the term in which it leads, or led if no other host has led since; otherwise 0.
 	Epoch int64
 }
 
-// Hosts returns all hosts that were heard of within a day, by name.
+// Hosts returns all hosts with a heartbeat within the last day, by name.
 func (m *Member) Hosts(ctx context.Context) ([]Listed, error) { return List(ctx, m.cfg.DB) }
 
-// List returns all hosts of a cluster that were heard of within a day, by name.
+// List returns all hosts of a cluster with a heartbeat within the last day, by name.
 func List(ctx context.Context, db *pgdb.DB) ([]Listed, error) {
 	hosts, err := db.Hosts(ctx)
 	if err != nil {
@@ -51,8 +51,8 @@ func List(ctx context.Context, db *pgdb.DB) ([]Listed, error) {
 	return list, nil
 }
 
-// Drain asks a host not to lead any more, until it is started anew or asked to lead. Errors: not_found; conflict when no
-// other host could lead.
+// Drain asks a host not to lead any more, until it is restarted or asked to lead. Errors: not_found; conflict when no other
+// host could lead.
 func (m *Member) Drain(ctx context.Context, name string) error {
 	hosts, err := m.cfg.DB.Hosts(ctx)
 	if err != nil {
@@ -76,8 +76,8 @@ func (m *Member) Drain(ctx context.Context, name string) error {
 	return orNoHost(found, err, name)
 }
 
-// AskToLead asks a host to lead: the leader gives up its term, and it takes over. Errors: not_found; conflict for a host
-// that is lost, or is not to lead by its manifest.
+// AskToLead asks a host to lead: the leader gives up its term, and the host takes over. Errors: not_found; conflict for a host
+// that is lost, or whose manifest keeps it from leading.
 func (m *Member) AskToLead(ctx context.Context, name string) error {
 	hosts, err := m.cfg.DB.Hosts(ctx)
 	if err != nil {
@@ -97,10 +97,10 @@ func (m *Member) AskToLead(ctx context.Context, name string) error {
 	return orNoHost(found, err, name)
 }
 
-// notifyTimeout is how long the leader has to look.
+// notifyTimeout is how long notifyLeader waits.
 const notifyTimeout = 500 * time.Millisecond
 
-// notifyLeader makes the leader look at what was asked of hosts. One that can't be reached looks by itself within a second.
+// notifyLeader makes the leader look at drains and wishes now. If it can't be reached it does so at its next heartbeat.
 func (m *Member) notifyLeader(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (m *Member) notifyLeader(ctx context.Context) {
 	}
 }
 
-// refreshHosts looks which hosts there are and what was asked of them.
+// refreshHosts reads the hosts now, instead of at the next heartbeat.
 func (m *Member) refreshHosts(ctx context.Context) {
 	if _, err := m.renew(ctx); err != nil && ctx.Err() == nil {
 		m.log.Warn("look which hosts there are", logkey.Error, err)
@@ -136,18 +136,18 @@ func errNoHost(name string) error {
 	return &jobhost.Error{Code: jobhost.CodeNotFound, Field: "name", Message: fmt.Sprintf("there is no host of the name %q", name)}
 }
 
-// Status is what this host knows without asking.
+// Status is what this host knows of the cluster without a query.
 type Status struct {
 	Leading  bool
 	Epoch    int64
 	LeaseAge time.Duration
-	// Standbys is how many live hosts don't lead, if this one does.
+	// Standbys is how many other hosts are alive, if this one leads.
 	Standbys int
-	// Reaches is set if requests can be answered: see [Member.Ready].
+	// Reaches is whether requests can be answered: see [Member.Ready].
 	Reaches bool
 }
 
-// Status returns how this host stands in the cluster.
+// Status returns what this host knows of the cluster.
 func (m *Member) Status() Status {
 	s := Status{Reaches: m.Ready() == nil}
 	m.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// identity is the key that this host shows to others, in a certificate that nothing but TLS asks for. It lives as long
-// as the process: its public half stands in the table of hosts, so the right to write there decides who is a host.
+// identity is the key that this host shows to others, in a certificate that only TLS needs. Each process makes a new one and
+// puts its public half into the table of hosts, so the right to write there decides which hosts belong to the cluster.
 type identity struct {
 	public      ed25519.PublicKey
 	certificate tls.Certificate
@@ -30,7 +30,7 @@ func newIdentity(name string) (*identity, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<35, 0), // the table says how long it is good
+		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<35, 0), // it is valid while it is in the table
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	if err != nil {
@@ -39,7 +39,7 @@ func newIdentity(name string) (*identity, error) {
 	return &identity{public, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}}, nil
 }
 
-// config returns TLS settings that ask the other side for a key that verify accepts.
+// config returns TLS settings that require a key of the other side which verify accepts.
 func (i *identity) config(verify func(key ed25519.PublicKey) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -62,24 +62,24 @@ var errStranger = errors.New("the key of the peer is not that of a host of this 
 
 // Times of a keyring.
 const (
-	keyTime = 2 * time.Second        // in which the table has to answer
-	missGap = 100 * time.Millisecond // between two questions that strangers make it ask
+	keyTime = 2 * time.Second        // timeout of reading the table
+	missGap = 100 * time.Millisecond // between two reads for unknown keys, so that strangers can't cause many
 )
 
-// keyring knows the keys in the table of hosts. It asks the table for those that it doesn't know.
+// keyring caches the keys in the table of hosts. It reads the table again for keys that it doesn't know.
 type keyring struct {
 	ask func(context.Context) ([]pgdb.Host, error)
 
-	asking sync.Mutex // held while the table is asked: others wait for the answer
-	asked  time.Time  // when that began last; protected by asking
+	asking sync.Mutex // held while the table is read: others wait for the result
+	asked  time.Time  // when the last read began; protected by asking
 
 	mu    sync.Mutex        // protects the rest
 	names map[string]string // by key
-	read  time.Time         // when the reading of names began
+	read  time.Time         // when the read that found names began
 }
 
-// learn takes in all hosts that there are, as a reading that began at a time has found them. One that began earlier than
-// what is known may lack a host that has come since.
+// learn replaces the keys by those of the hosts that a read found which began at a time. It ignores reads that began before
+// the one that is known, which may lack hosts that have joined since.
 func (k *keyring) learn(hosts []pgdb.Host, began time.Time) {
 	names := make(map[string]string, len(hosts))
 	for i := range hosts {
@@ -98,8 +98,8 @@ func (k *keyring) known(key ed25519.PublicKey) string {
 	return k.names[string(key)]
 }
 
-// owner returns the name of the host with a key; empty = there is none. A host is in the table before it connects, so an
-// answer decides about all who came before the question.
+// owner returns the name of the host with a key; empty = there is none. A host is in the table before it connects, so one read
+// is enough for all connections that came before it.
 func (k *keyring) owner(key ed25519.PublicKey) string {
 	if name := k.known(key); name != "" {
 		return name
@@ -110,7 +110,7 @@ func (k *keyring) owner(key ed25519.PublicKey) string {
 	if name := k.known(key); name != "" || k.asked.After(came) {
 		return name
 	}
-	time.Sleep(missGap - time.Since(k.asked)) // at most missGap: the others wait for the same answer
+	time.Sleep(missGap - time.Since(k.asked)) // at most missGap; the others wait for the same read
 	k.asked = time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), keyTime)
 	defer cancel()
@@ -128,7 +128,7 @@ func (k *keyring) anyHost(key ed25519.PublicKey) error {
 	return nil
 }
 
-// host accepts one.
+// host accepts the host of a name.
 func (k *keyring) host(name string) func(ed25519.PublicKey) error {
 	return func(key ed25519.PublicKey) error {
 		if k.owner(key) != name {

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// drainTime is how long requests may go on that are under way when this host gives up its term. Waits and streams are
-// ended, so only uploads need longer.
+// drainTime is how long requests may take to end when this host gives up its term. Waits and streams are ended, so only uploads
+// need it.
 const drainTime = 500 * time.Millisecond
 
-// local is the API of this host in a term in which it leads.
+// local is the API of this host during a term in which it leads.
 type local struct {
 	handler http.Handler
 	stop    func() // ends waits and streams
 
 	mu   sync.Mutex    // protects the rest
 	busy int           // requests under way
-	over bool          // no more are begun
-	idle chan struct{} // closed when it is over and none is under way
+	over bool          // no more requests are accepted
+	idle chan struct{} // closed when it is over and no request is under way
 }
 
 func newLocal(handler http.Handler, stop func()) *local {
 	return &local{handler: handler, stop: stop, idle: make(chan struct{})}
 }
 
-// serve answers a request with a function, and reports whether it has: not any more when it is over.
+// serve calls a function to answer a request; false = the term is about to end, and it was not called.
 func (l *local) serve(answer func(http.Handler)) bool {
 	l.mu.Lock()
 	if l.over {
@@ -45,8 +45,7 @@ func (l *local) serve(answer func(http.Handler)) bool {
 	return true
 }
 
-// drain begins no more requests, and waits for those that are under way, so that they are not refused because the host
-// stops: to them it has nothing to do with that.
+// drain accepts no more requests, and waits for those under way, so that they don't fail because the host gives up its term.
 func (l *local) drain() {
 	l.mu.Lock()
 	l.over = true

@@ -14,13 +14,13 @@ import (
 
 // Times of membership.
 const (
-	beatTime  = time.Second            // how often the row of this host is renewed, and wishes are read
-	dbTimeout = 2 * time.Second        // the time that the database has to answer
-	nameTime  = 2 * pgdb.LostTime      // how long a host waits for its name: one that was killed held it
-	nameRetry = 250 * time.Millisecond // how often it asks for it
+	beatTime  = time.Second            // between heartbeats, which also read the other hosts and wishes
+	dbTimeout = 2 * time.Second        // timeout of a query
+	nameTime  = 2 * pgdb.LostTime      // how long a host waits for its name, which a killed one may still have
+	nameRetry = 250 * time.Millisecond // how often it tries meanwhile
 )
 
-// row is that of this host.
+// row returns the row of this host.
 func (m *Member) row() pgdb.Host {
 	h := pgdb.Host{Name: m.cfg.Name, Address: m.address, Key: m.identity.public, Version: m.cfg.Version, MayLead: !m.cfg.StandBy && !m.isRetired(), Former: m.folder.formerOf()}
 	if m.cfg.Load != nil {
@@ -29,7 +29,7 @@ func (m *Member) row() pgdb.Host {
 	return h
 }
 
-// join adds the row of this host. A row of a host that was killed keeps the name for a while.
+// join adds the row of this host. It waits while the row of a killed host still has its name.
 func (m *Member) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, nameTime)
 	defer cancel()
@@ -55,7 +55,7 @@ func (m *Member) join(ctx context.Context) error {
 	}
 }
 
-// renew renews the row of this host, and takes in what the others say. It reports whether the row is this host's.
+// renew is a heartbeat: it renews the row of this host and reads those of the others. mine = the row is this host's.
 func (m *Member) renew(ctx context.Context) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (m *Member) renew(ctx context.Context) (mine bool, err error) {
 	return own != nil && bytes.Equal(own.Key, m.identity.public), nil
 }
 
-// beat renews the row until ctx ends.
+// beat makes a heartbeat each second until ctx ends.
 func (m *Member) beat(ctx context.Context) {
 	for sleep(ctx, beatTime) {
 		mine, err := m.renew(ctx)
@@ -117,14 +117,14 @@ func find(hosts []pgdb.Host, name string) *pgdb.Host {
 // canLead reports whether a host could lead.
 func canLead(h *pgdb.Host) bool { return h.MayLead && !h.Drained && h.Seen < pgdb.LostTime }
 
-// HasSuccessor reports whether another host would lead if this one gave up its term.
+// HasSuccessor reports whether another host could take over if this one gave up its term.
 func (m *Member) HasSuccessor() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.successor(m.hosts) != ""
 }
 
-// successor returns the name of a host that would lead after this one; empty = there is none.
+// successor returns the name of another host that could lead; empty = there is none.
 func (m *Member) successor(hosts []pgdb.Host) string {
 	for i := range hosts {
 		if hosts[i].Name != m.cfg.Name && canLead(&hosts[i]) {
@@ -134,7 +134,7 @@ func (m *Member) successor(hosts []pgdb.Host) string {
 	return ""
 }
 
-// wanted returns the name of a host that was asked to lead and could; empty = none was.
+// wanted returns the name of the host that was asked to lead, if it can; empty = there is none.
 func wanted(hosts []pgdb.Host) string {
 	for i := range hosts {
 		if hosts[i].Wanted && canLead(&hosts[i]) {
@@ -144,7 +144,7 @@ func wanted(hosts []pgdb.Host) string {
 	return ""
 }
 
-// stepDownReason says why this host is to give up its term; empty = it isn't.
+// stepDownReason returns why this host has to give up its term; empty = it doesn't have to.
 func (m *Member) stepDownReason() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,8 +167,8 @@ func (m *Member) isRetired() bool {
 	return m.retired
 }
 
-// mayLead reports whether this host may lead next: not while another one was asked to, and not after a drain, unless no
-// other host could.
+// mayLead reports whether this host may take over: not if another one was asked to lead, and not after a drain, unless no other
+// host can lead.
 func (m *Member) mayLead(hosts []pgdb.Host) bool {
 	own := find(hosts, m.cfg.Name)
 	if m.cfg.StandBy || m.isRetired() || own != nil && own.Drained && m.successor(hosts) != "" {

@@ -15,25 +15,24 @@ import (
 const (
 	dialTime      = 2 * time.Second
 	handshakeTime = 3 * time.Second
-	pingTime      = 2 * time.Second // of silence, after which the other side is asked whether it lives, and has to answer
+	pingTime      = 2 * time.Second // of silence before a ping, and until its answer
 	idleTime      = time.Minute
-	shutdownTime  = 2 * time.Second // in which the requests of other hosts may end
+	shutdownTime  = 2 * time.Second // for requests of other hosts to end
 	maxStreams    = 8192            // requests at once over one connection
-	streamWindow  = 256 << 10       // bytes that a request may be ahead of its reader
-	connWindow    = 64 << 20        // and all together: one whose reader is stuck must not stop the others
+	streamWindow  = 256 << 10       // bytes of one request that are sent before they are read
+	connWindow    = 64 << 20        // the same for all together, so large that a stuck reader does not stop the others
 	maxHeader     = 64 << 10
 )
 
-// What hosts say to each other besides what clients do.
+// What hosts send to each other besides requests of clients.
 const (
-	// watchPath is answered when the term of the leader ends. It is none that clients can reach: what they send
-	// carries clientHeader.
+	// watchPath is answered when the leader's term ends. Clients can't reach it, since their requests have clientHeader.
 	watchPath = "/cluster/watch"
-	// lookPath makes the leader look at once at what was asked of hosts, instead of at its next heartbeat.
+	// lookPath makes the leader read drains and wishes now, instead of at its next heartbeat.
 	lookPath = "/cluster/look"
-	// clientHeader is the address of the client that a request comes from.
+	// clientHeader has the address of the client whose request is forwarded.
 	clientHeader = "Jobhost-Client"
-	// notLeaderHeader says that a request was not carried out, since this host does not lead.
+	// notLeaderHeader says that a request was not carried out because the host does not lead.
 	notLeaderHeader = "Jobhost-Astray"
 )
 
@@ -41,17 +40,17 @@ const (
 type peer struct {
 	name, address string
 	transport     *http.Transport
-	reached       atomic.Bool  // it answers
-	heard         atomic.Int64 // when it last said anything, in nanoseconds since began
+	reached       atomic.Bool  // the watch is connected to it
+	heard         atomic.Int64 // when something last came from it, in nanoseconds since began
 }
 
-// began is what times of peers are counted from: it has a monotonic clock, which a number hasn't.
+// began is the origin of the times in peers, which as plain numbers have no monotonic clock of their own.
 var began = time.Now()
 
-// lastHeard is when the peer last said anything. One that lives says something every [pingTime] at least.
+// lastHeard is when something last came from the peer. A live one sends something every [pingTime] at least.
 func (p *peer) lastHeard() time.Time { return began.Add(time.Duration(p.heard.Load())) }
 
-// heardConn is a connection to a peer that notes when something came over it.
+// heardConn is a connection to a peer that notes when something comes from it.
 type heardConn struct {
 	net.Conn
 	peer *peer
@@ -83,7 +82,7 @@ func (m *Member) newPeer(name, address string) *peer {
 		TLSClientConfig:        m.identity.config(m.keys.host(name)),
 		TLSHandshakeTimeout:    handshakeTime,
 		IdleConnTimeout:        idleTime,
-		ExpectContinueTimeout:  partTimeout, // a host that begins to lead takes its time
+		ExpectContinueTimeout:  partTimeout, // a host that is becoming the leader needs a while
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true,
 		Protocols:              protocols,
@@ -92,7 +91,7 @@ func (m *Member) newPeer(name, address string) *peer {
 	return p
 }
 
-// newPeerServer returns the server that other hosts reach this one by.
+// newPeerServer returns the server for other hosts.
 func (m *Member) newPeerServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
@@ -118,16 +117,16 @@ func (m *Member) servePeers() error {
 	return nil
 }
 
-// shutdown lets the requests of other hosts end for a while.
+// shutdown gives the requests of other hosts some time to end.
 func shutdown(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {
-		_ = server.Close() // those that go on are ended
+		_ = server.Close() // cuts off the rest
 	}
 }
 
-// servePeer answers a host: what a client has asked of it, or a watch.
+// servePeer answers another host: a forwarded request, a watch, or a hint to look at wishes.
 func (m *Member) servePeer(w http.ResponseWriter, r *http.Request) {
 	client := r.Header[clientHeader]
 	switch {
@@ -144,7 +143,7 @@ func (m *Member) servePeer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveClientOfPeer answers a client of another host, which takes this one for the leader.
+// serveClientOfPeer answers a request that another host forwards because it takes this one for the leader.
 func (m *Member) serveClientOfPeer(w http.ResponseWriter, r *http.Request) {
 	term, ended := m.leading()
 	var to *route
@@ -159,7 +158,7 @@ func (m *Member) serveClientOfPeer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveWatch answers when the term of this host ends.
+// serveWatch keeps the answer open until the term of this host ends.
 func (m *Member) serveWatch(w http.ResponseWriter, r *http.Request) {
 	_, ended := m.leading()
 	if ended == nil {

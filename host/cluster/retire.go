@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// retirePoll is how often a host that retires looks whether it reaches the next leader.
+// retirePoll is how often Retire looks whether the next leader is reached.
 const retirePoll = 10 * time.Millisecond
 
-// Retire makes this host lead no more, which is the first step of its end, and waits until another one leads and is reached.
-// Requests are passed on to that from then on, so no client finds the host gone that could have been answered. It
-// reports false if there is no such host, or ctx ends before.
+// Retire is the first step of stopping: this host leads no more, and Retire waits until another one leads and is reached, to
+// which requests are forwarded from then on. So clients of this host are answered until it is gone. false = there is no
+// such host, or ctx has ended.
 func (m *Member) Retire(ctx context.Context) (succeeded bool) {
 	m.mu.Lock()
 	m.retired = true
 	m.mu.Unlock()
-	m.refreshHosts(ctx) // another host may have come since the last heartbeat, and none is to count on this one
+	m.refreshHosts(ctx) // other hosts may have joined since the last heartbeat, and must no longer count on this one
 	m.wake()
 	tick := time.NewTicker(retirePoll)
 	defer tick.Stop()

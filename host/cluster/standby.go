@@ -9,15 +9,15 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// How often a standby asks the database who leads. As long as it is connected to the leader it would learn of its end
-// from the connection, so it rarely asks; without that it has to.
+// How often a standby asks the database who leads. While it is connected to the leader the connection tells it when the
+// leader's term ends, so it needn't ask often.
 const (
 	pollConnected = 500 * time.Millisecond
 	pollAlone     = 250 * time.Millisecond
-	pollVacant    = 50 * time.Millisecond // while another host takes over, or the leader's session is about to end
-	// jitter keeps hosts that notice the end of a term together from all taking over.
+	pollVacant    = 50 * time.Millisecond // while another host is taking over, or the session of a killed leader still has to end
+	// jitter keeps hosts that notice the end of a term at the same time from all trying to take over.
 	jitter = 50 * time.Millisecond
-	// takeTime is how long a takeover may take, which may have to end the session of the old leader.
+	// takeTime is the timeout of a takeover, which may have to terminate the old leader's session.
 	takeTime = 10 * time.Second
 )
 
@@ -25,10 +25,10 @@ const (
 type wonTerm struct {
 	term    *pgdb.Term
 	why     string
-	noticed time.Time // that there was no leader
+	noticed time.Time // when this host found that there was no leader
 }
 
-// awaitLead follows who leads until this host does.
+// awaitLead stands by: it follows the leader until this host has taken over.
 func (m *Member) awaitLead(ctx context.Context) (*wonTerm, error) {
 	s := standby{member: m}
 	defer s.unfollow()
@@ -55,11 +55,11 @@ type standby struct {
 	member  *Member
 	leader  pgdb.Leader
 	watch   *watch    // of the leader; nil = there is none
-	noticed time.Time // that there is no leader; zero = there is one
+	noticed time.Time // when it found that there is no leader; zero = there is one
 	failing bool      // the database does not answer
 }
 
-// poll asks who leads and takes over if no host does. Otherwise it says how long to wait.
+// poll asks who leads, and takes over if no host does. Otherwise it returns how long to wait.
 func (s *standby) poll(ctx context.Context) (*wonTerm, time.Duration) {
 	won, err := s.ask(ctx)
 	if won != nil {
@@ -102,10 +102,10 @@ func (s *standby) logFailing(ctx context.Context, err error) {
 	s.member.log.Info("the database says again who leads")
 }
 
-// follow takes in who leads, and lets requests go there.
+// follow sends requests to the leader and watches it.
 func (s *standby) follow(l pgdb.Leader) {
 	m, before := s.member, s.leader
-	// A leader that looks up the outcome of a commit has another epoch than before.
+	// A leader raises its own epoch when it looks up the outcome of a commit, so another epoch can be the same leader.
 	same := s.watch != nil && l.Host == before.Host && l.Address == before.Address && (l.Epoch == before.Epoch || s.watch.connected())
 	s.leader = l
 	if !same {
@@ -125,7 +125,7 @@ func (s *standby) follow(l pgdb.Leader) {
 	m.front.set(s.watch.route)
 }
 
-// unfollow ends the watch of the leader, if there is one.
+// unfollow stops watching the leader.
 func (s *standby) unfollow() {
 	if s.watch != nil {
 		s.watch.close()
@@ -136,8 +136,8 @@ func (s *standby) unfollow() {
 // vacant says why there is no leader; empty = there may be one.
 func (s *standby) vacant(ctx context.Context, l *pgdb.Leader) (why string, err error) {
 	why = l.Vacant(s.member.cfg.DB.Lease())
-	// A leader whose process has ended needn't be waited for: its address refuses connections, and the session with
-	// which it wrote is gone. One of this name was this host before it was started anew.
+	// The process of the leader has ended if its address refuses connections and its session in the database is gone: the
+	// lease needn't be waited for. A leader with this host's name was this host before it was restarted.
 	if why == "" && (l.Host == s.member.cfg.Name || s.watch != nil && s.watch.refused()) {
 		there, err := s.member.cfg.DB.HasSession(ctx, *l)
 		if err != nil {
@@ -156,12 +156,12 @@ func (s *standby) vacant(ctx context.Context, l *pgdb.Leader) (why string, err e
 	return why, nil
 }
 
-// takeOver begins a term of this host, if it is the one that may; nil = another host is or was faster.
+// takeOver begins a term of this host, unless another one is to lead; nil = it did not.
 func (s *standby) takeOver(ctx context.Context, l pgdb.Leader, why string) (*wonTerm, error) {
 	m := s.member
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
-	hosts, err := m.cfg.DB.Hosts(ctx) // heartbeats are too rare to know of a wish that has just been made
+	hosts, err := m.cfg.DB.Hosts(ctx) // the last heartbeat may be older than a wish
 	if err != nil || !m.mayLead(hosts) {
 		return nil, err
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	releaseTime   = 3 * time.Second // in which a term can be given up
-	leadAgainTime = time.Second     // after which a host leads again whose term has ended unexpectedly
+	releaseTime   = 3 * time.Second // timeout of giving up a term
+	leadAgainTime = time.Second     // pause after a term that ended unexpectedly
 )
 
-// terms stands by and leads by turns, until ctx ends or a life has an error of its own.
+// terms alternates between standing by and leading, until ctx ends or Config.Lead returns an error of its own.
 func (m *Member) terms(ctx context.Context) error {
 	for {
 		v, err := m.awaitLead(ctx)
@@ -30,13 +30,13 @@ func (m *Member) terms(ctx context.Context) error {
 	}
 }
 
-// errHandOver is why a term is given up before it is over.
+// errHandOver is the cause of giving up a term that is not over.
 type errHandOver struct{ why string }
 
 func (e errHandOver) Error() string { return "the host hands its term over: " + e.why }
 func (e errHandOver) Unwrap() error { return pgdb.ErrTermOver }
 
-// lead runs one life of the host, and gives up the term after it.
+// lead calls Config.Lead for a term, and gives up the term afterwards.
 func (m *Member) lead(ctx context.Context, v *wonTerm) error {
 	term := v.term
 	m.log.Info("this host leads", "epoch", term.Epoch(), logkey.Reason, v.why)
@@ -46,7 +46,7 @@ func (m *Member) lead(ctx context.Context, v *wonTerm) error {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		cause := m.awaitEnd(ctx, life, term)
-		own := m.withdraw() // what comes now waits for the next leader
+		own := m.withdraw() // new requests wait for the next leader
 		if own != nil && cause != nil && term.Err() == nil {
 			own.drain()
 		}
@@ -76,7 +76,7 @@ func (m *Member) lead(ctx context.Context, v *wonTerm) error {
 
 var errLifeOver = errors.New("the host has ended although it was to lead")
 
-// awaitEnd waits until a term is over or to be given up, and returns why; nil = its life has ended by itself.
+// awaitEnd waits until a term is over or has to be given up, and returns why; nil = Config.Lead has returned by itself.
 func (m *Member) awaitEnd(ctx, life context.Context, term *pgdb.Term) error {
 	for {
 		select {
@@ -94,7 +94,7 @@ func (m *Member) awaitEnd(ctx, life context.Context, term *pgdb.Term) error {
 	}
 }
 
-// begin notes that this host leads from now on.
+// begin records that this host leads.
 func (m *Member) begin(ctx context.Context, v *wonTerm) {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func (m *Member) begin(ctx context.Context, v *wonTerm) {
 	}
 }
 
-// withdraw answers clients no more in this term. It returns what did; nil = nothing has.
+// withdraw ends the answering of requests in this term. It returns what answered them; nil = [Member.Serve] was not called.
 func (m *Member) withdraw() *local {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +124,7 @@ func (m *Member) withdraw() *local {
 	return to.local
 }
 
-// finish gives up a term, and notifies the hosts that watch this one.
+// finish releases a term, and ends the watches of the other hosts.
 func (m *Member) finish(ctx context.Context, term *pgdb.Term) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
@@ -137,9 +137,9 @@ func (m *Member) finish(ctx context.Context, term *pgdb.Term) {
 	m.term, m.ended, m.served = nil, nil, nil
 }
 
-// Serve answers clients with a handler until the term ends. [Config.Lead] calls it when its host is ready. Requests that
-// have come before wait for it. When the host is to give up its term, stop is called, which ends waits and streams, and
-// the other requests may end before the context of the life does.
+// Serve answers requests with a handler until the term ends. [Config.Lead] calls it when its host is ready; until then requests
+// wait. Before a hand-over stop is called, which has to end waits and streams, and the other requests may end before the
+// context of Lead does.
 func (m *Member) Serve(term *pgdb.Term, handler http.Handler, stop func()) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +154,7 @@ func (m *Member) Serve(term *pgdb.Term, handler http.Handler, stop func()) error
 	return nil
 }
 
-// leading returns the term in which this host leads and what is closed when it has ended; nil = it doesn't lead.
+// leading returns the term in which this host leads, and a channel that is closed when it has ended; nil = it doesn't lead.
 func (m *Member) leading() (*pgdb.Term, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

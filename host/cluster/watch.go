@@ -15,12 +15,12 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// watch is a request to the leader that is answered when its term ends: a leader that gives up its term ends the answer,
-// and one that is killed breaks the connection. So standbys know at once, and needn't ask the database all the time.
+// watch keeps a request to the leader open for as long as its term lasts: a leader that gives up its term ends the answer, and
+// if it is killed the connection breaks. So standbys notice at once, and needn't ask the database all the time.
 type watch struct {
 	member *Member
 	peer   *peer
-	route  *route // by which requests go to it
+	route  *route // of requests to it
 	leader pgdb.Leader
 	state  atomic.Int32 // a watchState
 	end    context.CancelFunc
@@ -35,7 +35,7 @@ const (
 	watchRefused              // nothing listens at its address
 )
 
-// How long a watch waits to connect again: at first, when it is worth a line of the log, and at most.
+// Pauses before a watch connects again: the first one, the one from which on failures are logged, and the longest.
 const (
 	firstWait = 20 * time.Millisecond
 	logWait   = 200 * time.Millisecond
@@ -53,7 +53,7 @@ func (m *Member) newWatch(l pgdb.Leader) *watch {
 func (w *watch) connected() bool { return watchState(w.state.Load()) == watchConnected }
 func (w *watch) refused() bool   { return watchState(w.state.Load()) == watchRefused }
 
-// close ends the watch. The peer closes when the requests to it have ended.
+// close ends the watch. Connections to the peer close when the requests on them have ended.
 func (w *watch) close() {
 	w.end()
 	w.done.Wait()
@@ -86,7 +86,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// once connects and waits until the answer ends. It reports whether the leader answered.
+// once sends the request and waits until the answer ends. connected = the leader has answered.
 func (w *watch) once(ctx context.Context) (connected bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+w.leader.Address+watchPath, http.NoBody)
 	if err != nil {
