@@ -202,7 +202,7 @@ func (c *clustered) ready() error {
 	return c.member.Ready()
 }
 
-var errEnding = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stops", Hint: "other hosts of the cluster answer"}
+var errEnding = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host is stopping", Hint: "ask another host of the cluster"}
 
 // load tells how many tasks this host can run and runs.
 func (c *clustered) load() (slots, busy int) {

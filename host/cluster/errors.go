@@ -15,32 +15,32 @@ import (
 var (
 	errNoLeader = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: 2 * time.Second,
-		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls says which hosts there are",
+		Message: "no host of the cluster leads", Hint: "it can take a few seconds until another host leads; jobhost host ls lists the hosts",
 	}
 	errNotJoined = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, Field: jobhost.FieldStart, RetryAfter: time.Second,
-		Message: "this host has not joined its cluster yet", Hint: "the host that had its name before was killed, or lives; the log says so if it does",
+		Message: "this host has not joined its cluster yet", Hint: "another process has its name. If that was killed the name is free after some seconds; if it runs, the log of this host says so",
 	}
 	errStopping = &jobhost.Error{
-		Code: jobhost.CodeUnavailable, RetryAfter: time.Second, Message: "this host ends", Hint: "other hosts of the cluster answer",
+		Code: jobhost.CodeUnavailable, RetryAfter: time.Second, Message: "this host is stopping", Hint: "ask another host of the cluster",
 	}
 	errLeaderChanged = &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: time.Second,
-		Message: "another host leads since the request began to come; it was not carried out", Hint: "send it again",
+		Message: "another host became the leader while the request was being sent; it was not carried out", Hint: "send it again",
 	}
 	errLeaderLost = &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
 		Message: "the host that leads was lost before it answered: the request may have been carried out or not",
-		Hint:    "look, or repeat it if that does no harm: a submit with an id of yours can be repeated",
+		Hint:    "look whether it was, or send it again if that does no harm: a submit with an id of your own can be sent again",
 	}
 )
 
-// errUnreached is why a host that stands by can't pass on requests.
+// errUnreached is why a standby can't forward requests.
 func errUnreached(leader *peer) *jobhost.Error {
 	return &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
 		Message: fmt.Sprintf("the host that leads, %s at %s, can't be reached from this one", leader.name, leader.address),
-		Hint: fmt.Sprintf("ask another host; is the network between the two whole, and is %s the address by which other hosts reach %s? "+
+		Hint: fmt.Sprintf("ask another host; does the network between the two work, and is %s the address by which other hosts reach %s? "+
 			"See advertise in [cluster]", leader.address, leader.name),
 	}
 }

@@ -90,7 +90,10 @@ func (m *Member) AskToLead(ctx context.Context, name string) error {
 	case !h.MayLead:
 		return &jobhost.Error{Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("the manifest of %q keeps it from leading", name), Hint: "remove lead = false from [cluster] there"}
 	case h.Seen >= pgdb.LostTime:
-		return &jobhost.Error{Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("%q was not heard of for %v", name, h.Seen.Round(1e9))}
+		return &jobhost.Error{
+			Code: jobhost.CodeConflict, Field: "name", Message: fmt.Sprintf("%q was not heard of for %v", name, h.Seen.Round(1e9)),
+			Hint: "it can't lead: is it running, and does it reach the database?",
+		}
 	}
 	found, err := m.cfg.DB.Want(ctx, name)
 	m.notifyLeader(ctx)
@@ -133,7 +136,9 @@ func orNoHost(found bool, err error, name string) error {
 }
 
 func errNoHost(name string) error {
-	return &jobhost.Error{Code: jobhost.CodeNotFound, Field: "name", Message: fmt.Sprintf("there is no host of the name %q", name)}
+	return &jobhost.Error{
+		Code: jobhost.CodeNotFound, Field: "name", Message: fmt.Sprintf("there is no host of the name %q", name), Hint: "jobhost host ls lists the hosts",
+	}
 }
 
 // Status is what this host knows of the cluster without a query.
