@@ -195,11 +195,11 @@ func (q *Queue) Mode(worker string) jobhost.WorkerMode {
 	return l.mode
 }
 
-// leasePoll is how often a queue looks whether its store's lease was renewed.
+// leasePoll is how often a queue that is held looks whether the lease of its store was renewed.
 const leasePoll = 100 * time.Millisecond
 
-// storeHolds says why nothing may begin, whatever the worker: the store has failed, or its lease was not renewed for a
-// while and another host may lead soon.
+// storeHolds returns why no task of any worker may begin: the store has failed, or its lease is overdue and another host may
+// lead soon.
 func (q *Queue) storeHolds() hold {
 	select {
 	case <-q.failed:

@@ -12,55 +12,55 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// suspects are the tasks that may have ended a host that led, in a store that hosts share. The host that leads next is
-// another machine, so it can't read what the dead one has noted in its own folder. What runs is noted in the store
-// instead (suspects_note.go): once a second, and before each attempt that may have ended the leader before. The note is removed
-// by a leader that stops in good order.
+// suspects are the tasks that may have killed a leader, in a store that hosts share. The next leader is another machine and
+// can't read files of the dead one, so what runs is noted in the store (suspects_note.go): once a second, and before each
+// attempt that may have killed the leader before. A leader that stops in good order removes the note.
 //
-//	first death      an attempt that was noted makes its task a suspect: the next one runs apart, and nothing counts
-//	further deaths   it counts for the one suspect that was under way. If there were several, a quarter of them run at
-//	                 one time from then on, until one is alone
+//	first death      a task whose attempt was noted becomes a suspect: its next attempt runs in a process of its own, and
+//	                 the one that was cut short doesn't count
+//	further deaths   if one suspect was running, its attempt counts as failed. If several were, none counts, and only a
+//	                 quarter as many may run at a time from then on, until one runs alone
 //
-// A suspect is one until its attempt is settled, which raises the token of its task. If it runs again after that, it is
-// as after its first death.
+// A task is a suspect until an attempt of it is settled, which raises its token. If that was not the last one, the next runs
+// as after a first death.
 type suspects struct {
 	q      *Queue
-	deaths int       // of leaders, in a row
-	opened time.Time // when this term began
-	newest record.Key
-	// wary says that attempts are looked at before they begin: there are suspects, or unnoted is more than 0.
+	deaths int        // of leaders, in a row
+	opened time.Time  // when this term began
+	newest record.Key // of the tasks that this term began with
+	// wary = attempts have to pass admit before they begin: there are suspects, or unnoted is more than 0.
 	wary atomic.Bool
 
 	mu         sync.Mutex             // protects the rest
-	tasks      map[record.Key]suspect // by task
-	unnoted    int                    // attempts of old tasks that are to be noted before they begin
-	running    map[record.Key]bool    // those of several deaths with an attempt under way
-	maxRunning int                    // how many of these there may be; 0 = that does not matter yet
+	tasks      map[record.Key]suspect // those that are suspects
+	unnoted    int                    // how many more attempts of old tasks are noted before they begin
+	running    map[record.Key]bool    // suspects of several deaths with an attempt under way
+	maxRunning int                    // how many of these there may be; 0 = there are no suspects of several deaths
 
 	note noteWriter
 }
 
-// suspect is a task of which an attempt was under way when leaders died.
+// suspect is a task with an attempt that was under way when a leader died.
 type suspect struct {
 	Key    record.Key `json:"key"`
 	Token  int64      `json:"token"`
-	Deaths int        `json:"deaths,omitempty"` // so many of them
+	Deaths int        `json:"deaths,omitempty"` // of leaders
 }
 
 const (
-	// narrows is by how much fewer suspects run at one time after a death that had several of them under way.
+	// narrows divides the number of suspects that may run at a time after each death with several of them under way.
 	narrows = 4
-	// firstNoted is how many attempts of tasks from before the term are noted before they begin, after a death. One that
-	// ends hosts within a second is in no note at first, and comes to its turn again about when it did before. After each
-	// further death in a row there are four times as many.
+	// firstNoted is how many attempts of tasks from before the term are noted before they begin, after one death. A task
+	// that kills its host within a second is in no note, but its turn comes about as early as the last time. Each further
+	// death in a row makes it four times as many.
 	firstNoted = 1000
 	moreNoted  = 2  // as a shift
 	mostShift  = 10 // a million times
-	// aliveFor is how long a leader has to live for its death to be the first in a row.
+	// aliveFor is how long a leader has to live for its death to start a new row.
 	aliveFor = 10 * time.Minute
 )
 
-// newSuspects returns nil if no other host can lead.
+// newSuspects returns nil if the store is not shared. All methods work on nil.
 func newSuspects(q *Queue) *suspects {
 	if q.leased == nil {
 		return nil
@@ -70,7 +70,7 @@ func newSuspects(q *Queue) *suspects {
 	return s
 }
 
-// recall takes in the note of the leader before, and returns what is to be noted as this one begins.
+// recall reads the note of the last leader, and returns the operations that write this one's first note.
 func (s *suspects) recall(text string) []record.Op {
 	if s == nil {
 		return nil
@@ -82,7 +82,7 @@ func (s *suspects) recall(text string) []record.Op {
 	return []record.Op{&record.Note{Name: noteRunning, Text: s.note.written}}
 }
 
-// judge decides about what was under way when the leader died.
+// judge decides about the attempts that were under way when the leader died.
 func (s *suspects) judge(n runningNote) {
 	again := 0
 	for _, t := range n.Running {
@@ -114,11 +114,11 @@ func (s *suspects) judge(n runningNote) {
 	for key, at := range failed {
 		s.q.crashed.attempts[key] = at
 	}
-	s.q.cfg.Logger.Warn("the host that led before has died; what it was running runs apart from the host, as far as that is known",
+	s.q.cfg.Logger.Warn("the host that led before has died; tasks that it was running, as far as that is known, run in processes of their own",
 		"suspects", len(s.tasks), "failed", len(failed), "deaths", s.deaths)
 }
 
-// claimed takes in a task that this term begins with.
+// claimed is called for each task that this term begins with.
 func (s *suspects) claimed(e order.Entry) {
 	if s == nil {
 		return
@@ -131,7 +131,7 @@ func (s *suspects) claimed(e order.Entry) {
 	}
 }
 
-// admit reports whether the attempt of a task may begin, when what has to be noted of it is durable.
+// admit reports whether the attempt of a task may begin. If it has to be noted before, admit waits until that is durable.
 func (s *suspects) admit(ctx context.Context, lease *Lease, body *record.Body) bool {
 	if s == nil || !s.wary.Load() && !body.Suspect {
 		return true
@@ -141,7 +141,7 @@ func (s *suspects) admit(ctx context.Context, lease *Lease, body *record.Body) b
 	if t.Token != body.Token {
 		t = suspect{}
 	}
-	if t.Deaths == 0 && body.Suspect { // an earlier attempt was under way at a death, and counts
+	if t.Deaths == 0 && body.Suspect { // an earlier attempt was under way at a death and counted
 		t = suspect{body.Key, body.Token, 1}
 		s.tasks[body.Key] = t
 	}
@@ -171,8 +171,8 @@ func (s *suspects) admit(ctx context.Context, lease *Lease, body *record.Body) b
 	return true
 }
 
-// holds returns at how many deaths an attempt of a task was under way, if it has to wait for other suspects, and how many of
-// these may run at one time; 0 = it doesn't have to.
+// holds explains why a suspect waits for others: it returns at how many deaths it was under way, and how many such suspects
+// may run at a time; 0 = it doesn't wait for them.
 func (s *suspects) holds(key record.Key, token int64) (deaths, most int) {
 	if s == nil {
 		return 0, 0
@@ -185,7 +185,7 @@ func (s *suspects) holds(key record.Key, token int64) (deaths, most int) {
 	return 0, 0
 }
 
-// leave is for a lease that ends although its task waits for the same attempt.
+// leave is called when a lease ends without a settlement: the task waits again, for the same attempt.
 func (s *suspects) leave(lease *Lease) {
 	if s == nil || !s.wary.Load() {
 		return
@@ -195,7 +195,7 @@ func (s *suspects) leave(lease *Lease) {
 	delete(s.running, lease.entry.Key)
 }
 
-// settled forgets a suspect: what became of its attempt is durable.
+// settled is called when the settlement of an attempt is durable: its task is no suspect any more.
 func (s *suspects) settled(lease *Lease) {
 	if s == nil || !s.wary.Load() {
 		return
@@ -211,7 +211,7 @@ func (s *suspects) settled(lease *Lease) {
 
 func (s *suspects) updateWaryLocked() { s.wary.Store(len(s.tasks) > 0 || s.unnoted > 0) }
 
-// begin begins to watch what runs, and stop ends that.
+// begin starts noting what runs, and stop ends it.
 func (s *suspects) begin() {
 	if s != nil {
 		s.note.begin()
@@ -230,6 +230,6 @@ func (s *suspects) close(ctx context.Context) {
 		return
 	}
 	if err := s.note.close(ctx); err != nil {
-		s.q.cfg.Logger.Warn("the end of this host is not noted; the next one that leads takes it for dead", logkey.Error, err)
+		s.q.cfg.Logger.Warn("the end of this host could not be noted; the next leader will take it for dead", logkey.Error, err)
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// noteRunning is the note of what runs: see [runningNote].
+// noteRunning is the name of the note of what runs: see [runningNote].
 const noteRunning = "running"
 
-// runningNote is what a host notes while it leads. It stands from the beginning of its term to its end in good order.
+// runningNote is the note of what runs. It is in the store from the beginning of a term until it ends in good order.
 type runningNote struct {
-	// Deaths is how many leaders in a row had died before.
+	// Deaths is how many leaders in a row have died before this one.
 	Deaths int `json:"deaths,omitempty"`
-	// Most is how many suspects of several deaths may run at one time.
+	// Most is how many suspects of several deaths may run at a time.
 	Most int `json:"most,omitempty"`
 	// Running are the tasks with an attempt under way.
 	Running []suspect `json:"running,omitempty"`
-	// Waiting are those that wait, and had one under way when a leader died.
+	// Waiting are the suspects that wait.
 	Waiting []suspect `json:"waiting,omitempty"`
 }
 
-// readNote reads a note. Of one that can't be read it is known that its host has died.
+// readNote reads a note. If it can't be read it is empty, and still means that its host has died.
 func readNote(text string) (n runningNote) {
 	if json.Unmarshal([]byte(text), &n) != nil {
 		return runningNote{}
@@ -35,23 +35,23 @@ func readNote(text string) (n runningNote) {
 	return n
 }
 
-// noteInterval is how often what runs is noted.
+// noteInterval is the pause between two notes.
 const noteInterval = time.Second
 
-// noteWriter notes what runs. The note costs a commit each second in which something else runs than before, and none for an
+// noteWriter writes the note of what runs. That costs a commit in each second in which it has changed, rather than one for each
 // attempt.
 type noteWriter struct {
 	suspects *suspects
 
-	turn    sync.Mutex // held while the note is made and handed over, so that the last one is the newest; protects written and closed
+	turn    sync.Mutex // held from making a note to handing it over, so that the last one is the newest; protects written and closed
 	written string
 	closed  bool
-	failed  atomic.Bool // the last note was not made
+	failed  atomic.Bool // the last note was not written
 
 	mu      sync.Mutex // protects the rest
 	timer   *time.Timer
 	waiting []chan bool // attempts that begin when they are noted
-	writing bool        // a note for such is under way
+	writing bool        // a note for them is under way
 }
 
 func (w *noteWriter) begin() {
@@ -75,13 +75,12 @@ func (w *noteWriter) tick() {
 	w.write()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.suspects.q.closed.Load() { // else stop has come or will, and must find nothing to stop
+	if !w.suspects.q.closed.Load() { // otherwise the timer must stay stopped
 		w.timer.Reset(noteInterval)
 	}
 }
 
-// awaitNoted waits until the attempts that are under way now are noted, which is that of the caller too. It reports whether
-// they are.
+// awaitNoted waits until the attempts that are under way now are noted, the caller's included; false = they are not.
 func (w *noteWriter) awaitNoted(ctx context.Context) bool {
 	done := make(chan bool, 1)
 	w.mu.Lock()
@@ -102,7 +101,7 @@ func (w *noteWriter) awaitNoted(ctx context.Context) bool {
 	return false
 }
 
-// write notes what runs, if that is another than before, and lets those begin that wait for it.
+// write writes a note if what runs has changed, and lets the attempts begin that wait for it.
 func (w *noteWriter) write() {
 	w.mu.Lock()
 	waiting := w.waiting
@@ -126,7 +125,8 @@ func (w *noteWriter) write() {
 	})
 }
 
-// finishWrite goes on with those that have come meanwhile, on another goroutine: the store's must not wait.
+// finishWrite releases the attempts that waited for a note, and starts the next write if others have come meanwhile. That runs
+// on a goroutine of its own, since the store's must not block.
 func (w *noteWriter) finishWrite(waiting []chan bool, ok bool) {
 	for _, done := range waiting {
 		done <- ok // has room
@@ -142,7 +142,7 @@ func (w *noteWriter) finishWrite(waiting []chan bool, ok bool) {
 	}
 }
 
-// text is the note as it is to be now.
+// text returns the current note.
 func (w *noteWriter) text() string {
 	s := w.suspects
 	running := map[record.Key]int64{}
@@ -166,7 +166,7 @@ func (w *noteWriter) text() string {
 		if d := s.tasks[key]; d.Token == token {
 			t.Deaths = d.Deaths
 		}
-		if t.Deaths > 1 && !s.running[key] { // it is about to wait again
+		if t.Deaths > 1 && !s.running[key] { // it was not admitted, and is about to wait again
 			delete(running, key)
 			continue
 		}
@@ -184,7 +184,7 @@ func (w *noteWriter) text() string {
 	return string(text)
 }
 
-// close removes the note, after the last one that is under way.
+// close removes the note, after the last write.
 func (w *noteWriter) close(ctx context.Context) error {
 	w.turn.Lock()
 	if w.closed {

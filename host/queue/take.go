@@ -263,7 +263,7 @@ func (l *lane) finish(lease *Lease) {
 	l.leaveGroup(lease)
 }
 
-// giveBack makes a task wait again that nothing was begun of since its slot has it.
+// giveBack makes a task wait again of which the slot has not begun an attempt.
 func (s *Slot) giveBack(lease *Lease) {
 	l := s.lane
 	l.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// SetAside adds a ready task that is not to run until BringBack.
+// SetAside adds a ready task that must not run until BringBack returns it to the others.
 func (o *Order) SetAside(e Entry, x Traits) {
 	if x.Deadline != 0 {
 		o.deadlines.add(e, x)
@@ -23,8 +23,8 @@ func (o *Order) Aside(key record.Key) (w Waiting, ok bool) {
 	return w, ok
 }
 
-// BringBack lets those tasks wait again that were set aside and that may run
-// now, in the order in which they would have run.
+// BringBack puts back the tasks that were set aside and may run now, in the
+// order in which they would have run.
 func (o *Order) BringBack(may func(record.Key) bool) {
 	var back []Waiting
 	for key, w := range o.aside {

@@ -6,7 +6,7 @@ import (
 )
 
 // Count are the numbers of tasks that wait, by level of priority. Held are those
-// that are ready and not to run for now.
+// that are ready but must not run for now.
 type Count struct {
 	Ready, Held, Scheduled, Retrying [jobhost.Levels]int
 }
@@ -50,8 +50,8 @@ func (o *Order) Count(held bool) Count {
 	return c
 }
 
-// Oldest is since when the oldest task is ready, held or not; without one it is
-// Now. Of many groups it looks at those that are next, which wait longest.
+// Oldest is the time since which the oldest task is ready, held or not; without
+// a ready task it is Now. Of many groups it looks only at those that are next.
 func (o *Order) Oldest() record.Millis {
 	oldest := o.now
 	for _, w := range o.aside {
@@ -97,7 +97,7 @@ type Size struct {
 	Removed   int // of these
 	Deadlines int // forgotten ones that are still in their places included
 	Busy      int // groups with tasks that run
-	Other     int // what is noted of tasks besides: groups, deadlines, times
+	Other     int // entries of maps: groups, deadlines, times
 }
 
 // Size counts what the order holds.

@@ -2,9 +2,9 @@ package order
 
 import "github.com/jobhost/jobhost/host/queue/record"
 
-// deadlines are the waiting tasks that are given up at some time, the next one
-// first. A task that is taken or cancelled is forgotten in waits at once; its
-// place in the heap is passed over later.
+// deadlines has the waiting tasks with a deadline, the next one first. A task
+// that is taken or cancelled is removed from waits at once; its entry in the
+// heap is skipped later.
 type deadlines struct {
 	next  entryHeap // readyAt is the deadline
 	waits map[record.Key]Waiting
@@ -44,7 +44,7 @@ func (d *deadlines) due(now record.Millis) (w Waiting, ok bool) {
 	return Waiting{}, false
 }
 
-// sweep takes what was forgotten out of the heap.
+// sweep rebuilds the heap without the tasks that were forgotten.
 func (d *deadlines) sweep() {
 	d.next = entryHeap{}
 	for key, w := range d.waits {

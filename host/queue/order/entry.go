@@ -16,8 +16,8 @@ type Entry struct {
 // Job is the key of the task's job.
 func (e Entry) Job() record.Key { return e.Key - record.Key(e.Index) }
 
-// older is the order of entries of one level: those first that are ready
-// longer, of equals those that were submitted first.
+// older orders the entries of one level: by the time since which they are
+// ready, then by the order of their submission.
 func older(a, b Entry) bool {
 	if a.ReadyAt != b.ReadyAt {
 		return a.ReadyAt < b.ReadyAt
@@ -31,7 +31,7 @@ type Waiting struct {
 	Traits
 }
 
-// Traits are what few tasks have; the zero value is none.
+// Traits are what only few tasks have.
 type Traits struct {
 	Group    record.Group
 	Deadline record.Millis // 0 = none

@@ -73,8 +73,8 @@ func (f *fifo) all() iter.Seq[Entry] {
 	}
 }
 
-// view returns the entries as they are now. It may be read while the fifo goes
-// on: an entry is never changed while a view may see it.
+// view returns the entries as they are now. It may be read while the fifo
+// changes: an entry is never overwritten while a view may see it.
 func (f *fifo) view() iter.Seq[Entry] {
 	f.viewed = true
 	now := *f

@@ -9,15 +9,15 @@ import (
 )
 
 // groups hold the ready tasks that have a group, and the order in which groups
-// take turns. Each level of priority has a ring of the groups with something to
-// give; one that gives goes to its end. Tasks without a group are one member of
-// the ring, the group at ref 0; they stay in the order's levels. An order has
+// take turns. Each level of priority has a ring of the groups with a task that
+// may run; a group whose turn it was goes to the end. All tasks without a group
+// count as one group, at ref 0; they stay in the order's levels. An order has
 // groups only while there are tasks with groups.
 //
 // Within a group the tasks of a level are a leftist heap: a tree whose oldest
 // task is on top, and in which pushing and popping cost O(log n) at the worst.
-// Its nodes lie in pages that all groups share, so that a million groups of one
-// task cost 100 bytes each, and a view costs a copy of the pages' addresses.
+// Its nodes are in pages that all groups share, so that a million groups of one
+// task cost 100 bytes each, and a view costs a copy of the list of pages.
 type groups struct {
 	limit int // tasks of one concurrency key that may run at once; 0 = no limit
 
@@ -36,8 +36,8 @@ type groups struct {
 	rings [jobhost.Levels]ring
 	// ready counts the tasks here that are not gone.
 	ready [jobhost.Levels]int
-	// oldest is since when the oldest task is ready whose group is in the ring
-	// and not full. It may be one that is no longer there where it is stale.
+	// oldest is the time since which the oldest task is ready whose group is in
+	// the ring and not full. Where it is stale that task may be gone.
 	oldest [jobhost.Levels]record.Millis
 	stale  [jobhost.Levels]bool
 }
@@ -80,7 +80,7 @@ func (g *groups) at(r ref) *group { return &g.pages[r/pageLen][r%pageLen] }
 
 func (g *groups) node(r ref) *node { return &g.nodes[r/pageLen].nodes[r%pageLen] }
 
-// change returns a node to write to, which no view sees.
+// change returns a node for writing. It copies the page if a view may see it.
 func (g *groups) change(r ref) *node {
 	page := &g.nodes[r/pageLen]
 	if (*page).views != g.views {
@@ -110,8 +110,8 @@ func (g *groups) find(id record.Group) ref {
 	return r
 }
 
-// drop forgets a group that has nothing and runs nothing. Where it is still in
-// a ring it is dropped when it comes up next.
+// drop forgets a group without waiting and running tasks. If it is still in a
+// ring it is dropped when its turn comes.
 func (g *groups) drop(r ref) {
 	if gr := g.at(r); r != 0 && gr.running == 0 && gr.inRing == 0 && gr.roots == [jobhost.Levels]ref{} {
 		delete(g.refs, gr.id)
@@ -184,7 +184,7 @@ func (g *groups) pop(r ref, level int) Entry {
 	return e
 }
 
-// run counts tasks of a group that begin to run, or with a negative number end.
+// run counts n tasks of a group that begin to run; a negative n, that end.
 func (g *groups) run(r ref, n int32) {
 	gr := g.at(r)
 	if gr.running += n; gr.running > 0 {
@@ -194,7 +194,7 @@ func (g *groups) run(r ref, n int32) {
 	}
 }
 
-// hold lets no task of a group run until it is taken off held.
+// hold keeps the tasks of a group from running until it is removed from held.
 func (g *groups) hold(r ref) {
 	if g.held == nil {
 		g.held = map[ref]bool{}
@@ -228,7 +228,7 @@ func (g *groups) allFull() map[ref]bool {
 	return full
 }
 
-// staleAll makes the next look find out again which tasks are the oldest.
+// staleAll makes refresh find the oldest tasks again.
 func (g *groups) staleAll() { g.stale = [jobhost.Levels]bool{true, true, true, true, true} }
 
 // all yields the tasks with the groups that they are in, gone ones included.
@@ -245,7 +245,7 @@ func (g *groups) all() iter.Seq2[Entry, ref] {
 }
 
 // view returns the tasks of some groups as they are now. It may be read while
-// the groups go on.
+// the groups change.
 func (g *groups) view(of func(ref) bool) iter.Seq[Entry] {
 	g.views++
 	now := groups{nodes: slices.Clone(g.nodes)}

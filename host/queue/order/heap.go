@@ -96,7 +96,7 @@ func (h *entryHeap) all() iter.Seq[Entry] {
 }
 
 // view returns the entries as they are now, in no order. It may be read while
-// the heap goes on.
+// the heap changes.
 func (h *entryHeap) view() iter.Seq[Entry] {
 	h.views++
 	now := entryHeap{pages: slices.Clone(h.pages), n: h.n}

@@ -3,9 +3,9 @@ package order
 import "iter"
 
 // level holds the ready entries of one priority, the oldest first. Nearly all
-// come in that order and cost a fifo next to nothing; those that are older than
-// what came before them (taken back by the host, or made durable in another
-// order than they were admitted) are few and in a heap.
+// come in that order and go into a fifo, which is cheap. The few that are older
+// than the newest one (put back, or committed in another order than they were
+// admitted) go into a heap.
 type level struct {
 	fifo fifo
 	late entryHeap

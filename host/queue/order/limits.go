@@ -15,7 +15,8 @@ func (o *Order) LimitPerKey(limit int) {
 	}
 }
 
-// Hold lets no task of a group run until Release, as long as the group has tasks.
+// Hold keeps the tasks of a group from running until Release, or until the group
+// has no tasks.
 func (o *Order) Hold(id record.Group) {
 	if o.groups == nil {
 		return
@@ -36,8 +37,7 @@ func (o *Order) Release(id record.Group) {
 	}
 }
 
-// Full reports whether the tasks of a group wait for the end of one of them, or
-// for Release.
+// Full reports whether as many tasks of a group run as may, or it is held.
 func (o *Order) Full(id record.Group) bool {
 	if id == 0 || o.groups == nil {
 		return false

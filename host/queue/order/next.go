@@ -44,8 +44,8 @@ func (o *Order) Next() (Choice, bool) {
 	return Choice{level: int8(best)}, best >= 0
 }
 
-// Take takes out what Next has chosen. If it has a group it counts as running
-// until Leave.
+// Take removes the task that Next has chosen. If it has a group it counts as
+// running until Leave.
 func (o *Order) Take(c Choice) Waiting {
 	o.ready[c.level]--
 	var e Entry
@@ -68,7 +68,7 @@ func (o *Order) head(level int) Entry {
 	return v.peek()
 }
 
-// effective is the priority of a task of a level that is ready since a time.
+// effective is the priority, with aging, of a task that is ready since a time.
 func (o *Order) effective(level int, since record.Millis) jobhost.Priority {
 	age := time.Duration(o.now-min(since, o.now)) * time.Millisecond
 	return jobhost.PriorityAt(level).Effective(age, o.aging)
@@ -129,14 +129,14 @@ func (o *Order) takeOfGroups(c Choice) Entry {
 	gr := g.at(c.ref)
 	gr.live[level]--
 	g.run(c.ref, 1)
-	for other, n := range gr.live { // a group that is full now takes its tasks along
+	for other, n := range gr.live { // if the group is full now, its tasks of all levels must wait
 		g.stale[other] = g.stale[other] || n > 0 && g.full(c.ref)
 	}
 	o.enlist(c.ref, level)
 	return e
 }
 
-// Leave says that a task of a group no longer runs.
+// Leave is called when a task of a group no longer runs.
 func (o *Order) Leave(id record.Group) {
 	g := o.groups
 	r := g.refs[id]

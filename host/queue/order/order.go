@@ -1,8 +1,16 @@
 // Package order holds the tasks that wait for one worker, and decides which of
-// them runs next. It is a plain structure: it has no lock, no clock and no
-// store. Its owner tells it the time and keeps it behind a lock.
+// them runs next. It is a plain structure, without lock, clock and store: its
+// owner sets the time and keeps it behind a lock.
 //
 //	Push ─► delayed ─(Advance)─► levels[0..4] or groups ─► Next ─► Take ─► Leave
+//
+// Where to look:
+//
+//	what runs next      next.go; turns.go (groups take turns), limits.go (how many
+//	                    tasks of a group may run)
+//	how it is kept      entry.go, level.go (fifo.go, heap.go), groups.go, ring.go,
+//	                    deadlines.go, aside.go; remove.go (removal is lazy)
+//	what is shown       count.go, view.go (the state as it was), ascend.go (in order)
 package order
 
 import (
@@ -18,8 +26,8 @@ type Order struct {
 	perKey int                // tasks of one concurrency key that may run at once; 0 = no limit
 	left   func(record.Group) // called when a group has lost its last task
 
-	// now parts the entries: those that are ready at or before it are in levels
-	// or in groups, later ones in delayed.
+	// now divides the entries: those that are ready by then are in levels or in
+	// groups, later ones in delayed.
 	now     record.Millis
 	levels  [jobhost.Levels]level
 	delayed entryHeap
@@ -28,17 +36,16 @@ type Order struct {
 	// laterGroups are the groups of delayed entries that have one.
 	laterGroups map[entryID]record.Group
 	deadlines   deadlines
-	// aside are ready tasks that are not to run for now, for a reason that their
-	// owner knows.
+	// aside are ready tasks that the owner has set aside: they don't run for now.
 	aside map[record.Key]Waiting
-	// readyAt holds when the entries are ready that wait here for another time
-	// than the store says.
+	// readyAt has the times of entries that are ready at another time than the
+	// store has.
 	readyAt map[record.Key]record.Millis
-	// gone marks entries that were removed. They are skipped when they come up,
-	// since taking one out of the middle would be a search.
+	// gone has the entries that were removed. They are skipped when they come up,
+	// since finding one in the middle would be a search.
 	gone map[entryID]struct{}
-	// The numbers of entries that are not gone, by level: ready ones, and
-	// later ones that wait for their first and for another attempt.
+	// The numbers of entries that are not gone, by level: ready ones, and later
+	// ones that wait for their first attempt or for another one.
 	ready, scheduled, retrying [jobhost.Levels]int
 }
 
@@ -80,13 +87,13 @@ func (o *Order) Push(e Entry, x Traits) {
 	}
 }
 
-// PutBack adds a task that waits for another time than the store may say.
+// PutBack adds a task that may be ready at another time than the store has.
 func (o *Order) PutBack(e Entry, x Traits) {
 	o.readyAt[e.Key] = e.ReadyAt
 	o.Push(e, x)
 }
 
-// ReadyAt is when a task is ready that was put back; false = it was not.
+// ReadyAt is when a task that was put back is ready; false = it was not put back.
 func (o *Order) ReadyAt(key record.Key) (at record.Millis, ok bool) {
 	at, ok = o.readyAt[key]
 	return at, ok
@@ -112,7 +119,7 @@ func (o *Order) later(e Entry) *int {
 	return &o.scheduled[e.Level]
 }
 
-// Advance makes those tasks ready whose time has come.
+// Advance sets the time and makes the tasks ready that are due.
 func (o *Order) Advance(now record.Millis) {
 	o.now = max(o.now, now)
 	for o.delayed.n > 0 && o.delayed.peek().ReadyAt <= o.now {
@@ -167,7 +174,7 @@ func (o *Order) expire() (w Waiting, ok bool) {
 	return w, ok
 }
 
-// Restore lets a task wait again that Expire took out, with another deadline.
+// Restore puts back a task that Expire took out, with another deadline.
 func (o *Order) Restore(w Waiting) {
 	entry := entryID{w.Key, w.Token}
 	if _, there := o.gone[entry]; there { // so is the entry

@@ -5,7 +5,7 @@ import "github.com/jobhost/jobhost/host/queue/record"
 // mostGone is how many removed entries are kept before the entries are looked through.
 const mostGone = 1024
 
-// Remove takes out a task that waits, as the store has it.
+// Remove removes a task that waits, given as the store has it.
 func (o *Order) Remove(e Entry, id record.Group) {
 	if _, aside := o.aside[e.Key]; aside {
 		delete(o.aside, e.Key)
@@ -44,7 +44,7 @@ func (o *Order) dropGone(e Entry) bool {
 	return gone
 }
 
-// uncount takes so many off the numbers that count an entry.
+// uncount subtracts n from the counters that an entry is in.
 func (o *Order) uncount(e Entry, id record.Group, n int) {
 	switch {
 	case e.ReadyAt > o.now:
@@ -57,7 +57,7 @@ func (o *Order) uncount(e Entry, id record.Group, n int) {
 	}
 }
 
-// uncountGroup takes so many off the numbers that count a ready task of a group.
+// uncountGroup subtracts n from the counters that a ready task of a group is in.
 func (o *Order) uncountGroup(e Entry, id record.Group, n int) {
 	g := o.groups
 	r := g.refs[id]
@@ -68,8 +68,8 @@ func (o *Order) uncountGroup(e Entry, id record.Group, n int) {
 	}
 }
 
-// sweep takes all removed entries out, so that tasks that are submitted for next
-// year and cancelled don't pile up.
+// sweep rebuilds everything without the removed entries. Otherwise tasks that are
+// submitted for next year and cancelled would pile up.
 func (o *Order) sweep() {
 	for i := range o.levels {
 		var kept level
@@ -92,7 +92,7 @@ func (o *Order) sweep() {
 	o.delayed = kept
 }
 
-// sweepGroups takes the removed entries out of the groups.
+// sweepGroups rebuilds the groups without the removed entries.
 func (o *Order) sweepGroups() {
 	if o.groups == nil {
 		return

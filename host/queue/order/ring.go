@@ -29,7 +29,7 @@ func (r *ring) pop() ref {
 	return x
 }
 
-// rotate puts the first n to the end.
+// rotate moves the first n to the end.
 func (r *ring) rotate(n int) {
 	for range n {
 		r.push(r.pop())

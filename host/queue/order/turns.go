@@ -17,7 +17,7 @@ func (o *Order) pushGroup(e Entry, id record.Group) {
 	o.enlist(r, int(e.Level))
 }
 
-// gives reports whether a group has a task of the level that may run.
+// gives reports whether a group has a task of a level that may run.
 func (o *Order) gives(r ref, level int) bool {
 	if r == 0 {
 		return o.ready[level] > o.groups.ready[level]
@@ -25,8 +25,8 @@ func (o *Order) gives(r ref, level int) bool {
 	return o.groups.at(r).live[level] > 0 && !o.groups.full(r)
 }
 
-// enlist puts a group at the end of the ring, if it has something to give and is
-// not there.
+// enlist adds a group to the end of a level's ring, if it has a task that may run
+// and is not there.
 func (o *Order) enlist(r ref, level int) {
 	g := o.groups
 	if !o.gives(r, level) {
@@ -45,7 +45,7 @@ func (o *Order) enlistAll(r ref) {
 	}
 }
 
-// delist takes the first group out of the ring.
+// delist removes the first group from a level's ring.
 func (o *Order) delist(level int) {
 	r := o.groups.rings[level].pop()
 	o.groups.at(r).inRing &^= 1 << level
@@ -67,9 +67,9 @@ func (o *Order) groupHead(r ref, level int) Entry {
 	}
 }
 
-// refresh finds out since when the oldest task of a level is ready whose group may
-// give it. That costs a look at all groups in the ring at the worst, and is needed
-// when the oldest was taken, which is about once in a round.
+// refresh removes groups from the front of a level's ring that have nothing to
+// give, and finds the oldest task again if it was taken. At worst that looks at
+// all groups in the ring, about once in a round.
 func (o *Order) refresh(level int) {
 	g := o.groups
 	ring := &g.rings[level]

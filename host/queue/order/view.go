@@ -8,10 +8,9 @@ import (
 	"github.com/jobhost/jobhost"
 )
 
-// Views returns the tasks in a state as they are now, and others that they may
-// be mixed with: removed ones (see Gone), and scheduled ones with retrying ones.
-// They may be read without the lock while the order goes on. held says that no
-// ready task may run at all.
+// Views returns the tasks in a state as they are now. Others may be among them:
+// removed ones (see Gone), and retrying ones among scheduled ones. The views may
+// be read without the lock, while the order changes. held = no ready task may run.
 func (o *Order) Views(state jobhost.State, held bool) []iter.Seq[Entry] {
 	var views []iter.Seq[Entry]
 	switch state {
@@ -42,8 +41,8 @@ func (o *Order) viewAside() iter.Seq[Entry] {
 	return slices.Values(entries)
 }
 
-// Near yields the tasks of a level that are next as far as the order knows now, the oldest first. With groups it yields about
-// so many tasks: the first of each group in the order in which groups take turns.
+// Near yields the tasks of a level that are probably next, the oldest first. With groups these are the first ones of each
+// group, in the order of the groups' turns, and about as many as most says.
 func (o *Order) Near(level, most int) iter.Seq[Entry] {
 	if o.groups == nil {
 		return o.levels[level].ascend()
