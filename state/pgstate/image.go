@@ -11,14 +11,14 @@ import (
 	"github.com/jobhost/jobhost/state/follow"
 )
 
-// image is what the writer keeps in memory of the rows. Only the writer uses it; it is a [pgdb.Member].
+// image is the rows that the writer keeps in memory. Only the writer uses it. It is a [pgdb.Member].
 type image struct {
 	db *pgdb.DB
 	*follow.Ledger
 	rows pgdb.Table[stateKey, stateRow]
-	// whole are states of the database that are answers to writes that were made before.
+	// whole are states in full, to answer writes that are repeated.
 	whole pgdb.Table[stateKey, state.State]
-	// runs are those of jobs that are removed, known for one commit only.
+	// runs are the rows of jobs that are removed, kept for one commit only.
 	runs pgdb.Table[string, runRows]
 	gone runRows // what was removed and not flushed
 }
@@ -34,7 +34,7 @@ type stateKey struct {
 type stateRow struct {
 	version int64
 	event   string
-	state   *state.State // until it is written
+	state   *state.State // only of a row that is to be written
 }
 
 func newImage(db *pgdb.DB) *image {
@@ -69,10 +69,10 @@ func keyArgs(keys []stateKey) []any {
 	}
 }
 
-// columns are those that scan reads after others.
+// columns are what scan reads, after other columns.
 const columns = "s.task, s.tag, s.status, s.version, s.at, s.event_id, s.schema_version, s.message, s.payload"
 
-// scan returns the state of a row, but for its job.
+// scan returns the state in a row, without its job.
 func scan(rows pgx.Rows, before ...any) (st state.State, err error) {
 	var at int64
 	var payload []byte
@@ -84,7 +84,7 @@ func scan(rows pgx.Rows, before ...any) (st state.State, err error) {
 	return st, err
 }
 
-// column returns what rows have in a column.
+// column returns a column of some rows, as an argument of a statement that writes them all.
 func column[R, T any](rows []R, of func(*R) T) []T {
 	list := make([]T, len(rows))
 	for i := range rows {
@@ -173,7 +173,7 @@ func (m *image) flushJobs(b *pgx.Batch) {
 	}
 }
 
-// expect checks that a statement has changed so many rows: the image would not be what the database has.
+// expect checks that a statement changed n rows. If it did not, the image differs from the database.
 func expect(n int, rows string) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != int64(n) {

@@ -19,7 +19,7 @@ func (s *Store) Open(ctx context.Context, job state.Job, tasks int, feed state.F
 	return &source{src, s}, nil
 }
 
-// replay hands the states of a job that isn't marked to the feed of a source, and returns its row.
+// replay sends the states of a job, unless it is marked as deleted, to the feed of a source, and returns the job's row.
 func (s *Store) replay(ctx context.Context, src *follow.Source) (found follow.Row, err error) {
 	key := src.Job.Key()
 	err = s.db.Ask(ctx, func(b *pgx.Batch) {
@@ -34,10 +34,10 @@ func (s *Store) replay(ctx context.Context, src *follow.Source) (found follow.Ro
 	return found, err
 }
 
-// replayed is how many states are handed over at a time.
+// replayed is how many states are sent to a feed at a time.
 const replayed = 512
 
-// tell hands states to the feed of a source.
+// tell sends states to the feed of a source.
 func tell(src *follow.Source, rows pgx.Rows) error {
 	var batch []state.State
 	for rows.Next() {

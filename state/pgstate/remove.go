@@ -20,7 +20,7 @@ func (s *Store) Delete(ctx context.Context, job state.Job) error {
 	return s.remove(ctx, job, s.image.delete)
 }
 
-// remove waits for a removal.
+// remove marks or deletes a job, and waits until that is durable.
 func (s *Store) remove(ctx context.Context, job state.Job, how func(*pgdb.Tx, state.Job) (bool, error)) error {
 	return s.lives.Remove(ctx, job, func(r *follow.Removal) {
 		s.writer.Write(&removal{Removal: r, image: s.image, how: how})
@@ -47,7 +47,7 @@ func (c *removal) Apply(tx *pgdb.Tx) (err error) {
 // Done implements [pgdb.Change].
 func (c *removal) Done(err error) { c.Removal.Done(explainWrite(err)) }
 
-// mark marks a job as deleted. One that is followed has a row then.
+// mark marks a job as deleted. A job that is followed gets a row for that.
 func (m *image) mark(tx *pgdb.Tx, job state.Job) (there bool, err error) {
 	m.GiveRow(job)
 	s := tx.Direct()
@@ -62,7 +62,7 @@ func (m *image) mark(tx *pgdb.Tx, job state.Job) (there bool, err error) {
 	return true, nil
 }
 
-// delete deletes a job. One that is followed is there, if without a row.
+// delete deletes a job. A job that is followed exists, even without a row.
 func (m *image) delete(tx *pgdb.Tx, job state.Job) (there bool, err error) {
 	s := tx.Direct()
 	if s == nil {
@@ -80,7 +80,7 @@ func (m *image) delete(tx *pgdb.Tx, job state.Job) (there bool, err error) {
 	return true, m.deleteRows(s, []string{job.Key()}, []int64{id})
 }
 
-// deleteRows deletes jobs and their states.
+// deleteRows deletes the rows of jobs and of their states.
 func (m *image) deleteRows(s *pgdb.Session, names []string, ids []int64) error {
 	m.Deleted(len(ids))
 	if _, err := s.Exec(deleteJobs, names); err != nil {
@@ -95,12 +95,11 @@ const (
 	deleteStates = "DELETE FROM jobhost.state WHERE job=ANY($1)"
 )
 
-// Any reports whether there is anything to remove at all. The writer calls it,
-// within a commit.
+// Any reports whether any job has states. The writer calls it, within a commit.
 func (s *Store) Any() bool { return s.image.Rows() > 0 || s.lives.Any() }
 
-// Removing deletes the states of jobs that are being deleted in a commit, in all their runs, and ends their feeds when
-// it is durable. A job without states costs it a look at an index, and all jobs of a commit are looked at together.
+// Removing deletes the states of jobs, in all their runs, in the commit that deletes the jobs, and ends their feeds when it is
+// durable. A job without states costs a lookup in an index, and all jobs of a commit are looked up together.
 func (s *Store) Removing(tx *pgdb.Tx, ids []string) error {
 	if !s.Any() {
 		return nil
@@ -122,14 +121,14 @@ func (s *Store) Removing(tx *pgdb.Tx, ids []string) error {
 	return nil
 }
 
-// runRows are the rows of a job in all its runs.
+// runRows are the rows of all runs of a job.
 type runRows struct {
 	names []string
 	ids   []int64
 }
 
-// initRuns says how they are read. Keys of other jobs may lie between that of the plain run and those of the others,
-// which begin with the id and "~".
+// initRuns says how they are read. The key of the plain run is the id; those of the others begin with the id and "~". Keys of
+// other jobs may be between them.
 func (m *image) initRuns() {
 	m.runs = pgdb.Table[string, runRows]{
 		DB: m.db,
@@ -146,7 +145,7 @@ func (m *image) initRuns() {
 	}
 }
 
-// removeRuns removes rows with the next flush. Those of the host's own runs aren't the job's.
+// removeRuns removes rows with the next flush, but not those of the host's own runs, which are not the job's.
 func (m *image) removeRuns(r *runRows) {
 	for i, name := range r.names {
 		if job := state.ParseKey(name); !job.OfHost() {
@@ -157,7 +156,7 @@ func (m *image) removeRuns(r *runRows) {
 	}
 }
 
-// flushGone deletes what was removed.
+// flushGone deletes the rows that were removed.
 func (m *image) flushGone(b *pgx.Batch) {
 	if len(m.gone.ids) > 0 {
 		b.Queue(m.db.SQL(deleteJobs), m.gone.names)

@@ -19,7 +19,7 @@ func (s *source) Set(ctx context.Context, st state.State) (state.State, error) {
 	return s.Source.Set(ctx, st, func(w *follow.Write) { s.store.writer.Write(&change{w, s.store.image}) })
 }
 
-// change is a write under way; it implements [pgdb.Change].
+// change is a write of a state; it implements [pgdb.Change].
 type change struct {
 	*follow.Write
 	image *image
@@ -61,7 +61,7 @@ func (c *change) Apply(tx *pgdb.Tx) error {
 
 func (c *change) key(id int64) stateKey { return stateKey{id, c.Asked.TaskID, c.Asked.Tag} }
 
-// last returns the last write of the state; nil = there is none, or it is not known yet.
+// last returns the last write of the state; nil = there is none, or it has to be read first.
 func (c *change) last(tx *pgdb.Tx) *stateRow {
 	id := c.Life.ID.Load()
 	switch {
@@ -74,7 +74,7 @@ func (c *change) last(tx *pgdb.Tx) *stateRow {
 	}
 }
 
-// repeat answers a write that was made before.
+// repeat answers a repeated write, which was made before.
 func (c *change) repeat(tx *pgdb.Tx, last *stateRow) {
 	there := last.state
 	if there == nil {

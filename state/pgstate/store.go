@@ -1,14 +1,14 @@
-// Package pgstate keeps states of tasks in a PostgreSQL database that several hosts share, of which the one that leads
-// uses the store. It implements [state.Store]; what that demands beyond rows (one host that writes, group commit, lost
-// outcomes) is done by pgdb.
+// Package pgstate keeps states of tasks in a PostgreSQL database that several hosts share; the leader uses the store. It
+// implements [state.Store]. What that demands beyond rows (a single writer, group commit, finding out lost outcomes) is in
+// package pgdb.
 //
 //	Set ─► change ─► pgdb: the writer's image, one message for all that waits ─► Done, in order ─► feeds, then the caller
 //
-// Versions are given out in the image, which knows the last write of each state that was looked at. In a database that
-// it shares with the queue, states cost no commit of their own, and go with their job.
+// Versions are assigned in the image, which has the last write of each state that was written to. States share the writer of
+// the queue: they cost no commit of their own, and are removed in the commit that removes their job.
 //
-// Who follows which job, and what makes deletion safe, is in package follow: all changes go through the host that
-// leads, so nothing has to be listened for.
+// Which watcher follows which job, and what makes deletion safe, is in package follow. All changes go through the leader, so
+// there is no need for LISTEN and NOTIFY.
 package pgstate
 
 import (
@@ -33,8 +33,8 @@ type Store struct {
 
 var _ state.Store = (*Store)(nil)
 
-// New returns the store of a term, in a database that was migrated with [Schemas] among its schemas. There may be one
-// for a writer. Closing the store leaves database, term and writer as they are.
+// New returns the store of a term, in a database that was migrated with [Schemas]. A writer may have one such store. Closing
+// it leaves database, term and writer open.
 func New(ctx context.Context, db *pgdb.DB, term *pgdb.Term, writer *pgdb.Writer) (*Store, error) {
 	s := &Store{db: db, term: term, writer: writer, lives: follow.New(term.Err), image: newImage(db)}
 	err := db.Read(ctx, func(r *pgdb.Session) error {
@@ -55,13 +55,13 @@ func (s *Store) Failed() <-chan struct{} { return s.term.Done() }
 // Err returns why the term is over, nil = it is not.
 func (s *Store) Err() error { return s.term.Err() }
 
-// Close implements [state.Store]. Writes that are under way are made.
+// Close implements [state.Store]. Writes under way are still made.
 func (s *Store) Close() error {
 	s.lives.Close()
 	return nil
 }
 
-// explainWrite says what a caller may do about a write that was not made.
+// explainWrite adds to the error of a write what a caller can do.
 func explainWrite(err error) error {
 	if !errors.Is(err, pgdb.ErrTermOver) {
 		return err

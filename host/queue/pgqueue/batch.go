@@ -7,11 +7,11 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// batch is what one Commit hands over; it implements [pgdb.Change].
+// batch is the operations of one Commit; it implements [pgdb.Change].
 type batch struct {
 	image   *image
 	ops     []record.Op
-	texts   map[*record.JobSpec]texts // of the jobs that come with the operations
+	texts   map[*record.JobSpec]texts // of the jobs in the operations
 	results []record.OpResult
 	rows    int
 	bytes   int
@@ -31,7 +31,7 @@ func (s *Store) Commit(ops []record.Op, done func([]record.OpResult, error)) {
 	s.writer.Write(b)
 }
 
-// weigh adds up what an operation writes, and encodes beforehand what would cost the only writer time.
+// weigh adds up what an operation writes. It also encodes jobs, so that the single writer needn't.
 func (b *batch) weigh(op record.Op) {
 	b.rows++
 	switch op := op.(type) {
@@ -84,7 +84,7 @@ func textsOf(job *record.JobSpec) (t texts, err error) {
 	return t, err
 }
 
-// textsOf returns the texts of a job, also of one that an operation has made.
+// textsOf returns the texts of a job. They are encoded now if the job was made while operations were applied.
 func (b *batch) textsOf(job *record.JobSpec) (texts, error) {
 	if t, ok := b.texts[job]; ok {
 		return t, nil
@@ -111,8 +111,8 @@ func (b *batch) Apply(tx *pgdb.Tx) error {
 	return nil
 }
 
-// applyOp makes one change. Whatever an operation can be refused for is looked at before it changes anything, so a
-// refusal needs no undoing.
+// applyOp applies one operation. Operations check everything that they can be refused for before they change anything, so a
+// refusal needs no undo.
 func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 	switch op := op.(type) {
 	case *record.Submit:
@@ -168,7 +168,7 @@ func (b *batch) applyOp(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 	}
 }
 
-// applyDirect makes a change by statements.
+// applyDirect applies an operation that runs statements.
 func (b *batch) applyDirect(tx *pgdb.Tx, op record.Op, res *record.OpResult) error {
 	s := tx.Direct()
 	if s == nil {

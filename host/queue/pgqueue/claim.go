@@ -72,7 +72,7 @@ func (s *Store) Load(ctx context.Context, keys []record.Key) (bodies []record.Bo
 	return bodies, nil
 }
 
-// What Load asks. OFFSET 0 makes the planner look rows up one by one, also when it knows little of the tables.
+// The queries of Load. OFFSET 0 makes the planner look up rows one by one, even without statistics.
 const (
 	loadJobs = `SELECT j.* FROM (
 			SELECT DISTINCT job FROM unnest($1::bigint[]) AS k(key)

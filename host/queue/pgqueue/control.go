@@ -10,10 +10,10 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// The functions in this file and in remove.go change rows behind the image's back: the session they get has to be fresh
-// from [pgdb.Tx.Direct], so that the image knows none of the rows.
+// The functions in this file and in remove.go change rows without the image. Their session must come straight from
+// [pgdb.Tx.Direct], so that the image is empty.
 
-// target is a job that is to be changed, with the numbers of its tasks.
+// target is a job to change, with the numbers of its tasks by status.
 type target struct {
 	key, worker, tasks int64
 	counts             record.StatusCounts
@@ -23,7 +23,7 @@ type target struct {
 // keys returns the keys of the job's tasks.
 func (t *target) keys() keyRange { return keyRange{t.key, t.key + t.tasks} }
 
-// find returns the job of an id, nil with res.Err set when there is none.
+// find returns the job of an id. If there is none it returns nil and sets res.Err.
 func (im *image) find(s *pgdb.Session, id string, res *record.OpResult) (*target, error) {
 	t := &target{id: id}
 	var first record.Status
@@ -47,14 +47,14 @@ func (im *image) find(s *pgdb.Session, id string, res *record.OpResult) (*target
 	return t, nil
 }
 
-// choice are tasks of a job.
+// choice is some tasks of a job.
 type choice struct {
 	*target
 	only   []int64 // their keys; nil = all
 	counts record.StatusCounts
 }
 
-// choose returns the tasks of those indexes; nil indexes stand for all tasks. With res.Err set there is no such task.
+// choose returns the tasks with some indexes; nil = all tasks. If one doesn't exist it returns nil and sets res.Err.
 func (t *target) choose(s *pgdb.Session, indexes []int, res *record.OpResult) (*choice, error) {
 	c := &choice{target: t, counts: t.counts}
 	if indexes == nil {
@@ -79,11 +79,11 @@ func (t *target) choose(s *pgdb.Session, indexes []int, res *record.OpResult) (*
 	}, "SELECT status, count(*) FROM jobhost.task WHERE seq=ANY($1) GROUP BY status", c.only)
 }
 
-// chosen selects the tasks of a choice by the arguments that range has. The statuses that follow are compared so that
-// no index by them is used: its figures are of a while ago, and it may hold every open task by now.
+// chosen selects the tasks of a choice, by the arguments of update. Conditions on the status that follow are written such
+// that no index is used: its statistics may be old, and it may hold every open task by now.
 const chosen = " WHERE seq>=$1 AND seq<$2 AND ($3::bigint[] IS NULL OR seq=ANY($3)) "
 
-// update changes tasks of the choice and puts them into res, as they are then.
+// update changes tasks of the choice, and adds them to res as they are afterwards.
 func (c *choice) update(s *pgdb.Session, res *record.OpResult, sql string, args ...any) error {
 	var task record.Changed
 	keys := c.keys()
@@ -95,7 +95,7 @@ func (c *choice) update(s *pgdb.Session, res *record.OpResult, sql string, args 
 	return err
 }
 
-// stillOpen is the error of removing what has not ended.
+// stillOpen is the error for removing something that has not ended.
 func stillOpen(thing, id string) error {
 	return &jobhost.Error{
 		Code: jobhost.CodeConflict, Message: thing + " " + id + " has not ended", Hint: "cancel it first: jobhost " + thing + " cancel " + id,
@@ -119,7 +119,7 @@ func (b *batch) cancel(tx *pgdb.Tx, op *record.Cancel, res *record.OpResult) err
 	return b.image.cancel(s, op, res)
 }
 
-// cancel ends the open tasks of a job. What comes with the operation is up to the caller.
+// cancel ends the open tasks of a job. The rest of the operation is up to the caller.
 func (im *image) cancel(s *pgdb.Session, op *record.Cancel, res *record.OpResult) error {
 	t, err := im.find(s, op.ID, res)
 	if t == nil || err != nil {
@@ -173,7 +173,7 @@ func (b *batch) revive(tx *pgdb.Tx, op *record.Revive, res *record.OpResult) err
 	return b.image.move(s, t, record.StatusCounts{record.Open: dead + cancelled, record.Dead: -dead, record.Cancelled: -cancelled}, res)
 }
 
-// revive opens the tasks of the choice, and marks their letters if there are any.
+// revive opens the tasks of the choice, and marks their dead letters as revived.
 func (c *choice) revive(s *pgdb.Session, at int64, res *record.OpResult) error {
 	if c.counts[record.Dead] > 0 {
 		keys := c.keys()
@@ -187,7 +187,7 @@ func (c *choice) revive(s *pgdb.Session, at int64, res *record.OpResult) error {
 		chosen+"AND status+0>=2", at)
 }
 
-// named says what was to be changed.
+// named names the job or tasks that were to be changed.
 func named(id string, indexes []int) string {
 	if indexes == nil {
 		return "job " + id
@@ -195,7 +195,7 @@ func named(id string, indexes []int) string {
 	return fmt.Sprintf("job %s, asked for tasks %v,", id, indexes)
 }
 
-// move keeps all sums right after tasks of a job changed their status, and says in res when none is open any more.
+// move updates the sums after tasks of a job changed their status, and reports in res when none is open any more.
 func (im *image) move(s *pgdb.Session, t *target, by record.StatusCounts, res *record.OpResult) error {
 	for status, n := range by {
 		if n != 0 {

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// deathMemory is how long deaths are counted.
+	// deathMemory is how long the counts of deaths are kept.
 	deathMemory = 90 * 24 * time.Hour
-	// deathKinds bounds the rows that a worker gets for one hour, since guests choose their codes.
+	// deathKinds bounds the rows of a worker in one hour, since guests choose their codes.
 	deathKinds = 200
 )
 
-// deadRows are the dead letters of the commit in the making that were not flushed. It is a [pgdb.Member].
+// deadRows are new dead letters that were not flushed. It is a [pgdb.Member].
 type deadRows struct {
 	db      *pgdb.DB
 	letters []letterRow
 }
 
 type letterRow struct {
-	task, job, tasks, worker          int64 // job is the key of the task's job, which has so many tasks
+	task, job, tasks, worker          int64 // job is the key of the task's job, and tasks the number of its tasks
 	diedAt, attempts                  int64
 	category, code, severity, message string
 }
 
-// bury makes a dead letter of a task that died, for which another job may have to go.
+// bury adds a dead letter for a task that died. Older ones may have to be evicted for it.
 func (b *batch) bury(tx *pgdb.Tx, op *record.Settle, task *taskRow, res *record.OpResult) error {
 	im := b.image
 	var f jobhost.Failure
@@ -74,8 +74,8 @@ func (r *deadRows) Flush(b *pgx.Batch) error {
 	return nil
 }
 
-// countDeaths counts deaths by hour, worker, category and code. A code that is new is put to the others when the worker
-// has enough kinds in that hour, with the ones that are new here and came before it.
+// countDeaths counts deaths by hour, worker, category and code. New codes are counted under OtherCodes once the worker has
+// deathKinds rows in that hour, those that this statement adds included.
 const countDeaths = `INSERT INTO jobhost.death AS d (hour, worker, category, code, n)
 	SELECT hour, worker, category, CASE WHEN there OR rank<=$5 THEN code ELSE $6 END AS kind, sum(n)
 	FROM (
@@ -100,7 +100,7 @@ func (r *deadRows) AfterCommit() { r.Flushed() }
 // AfterRollback implements [pgdb.Member].
 func (r *deadRows) AfterRollback() { r.Flushed() }
 
-// deadCounts are the numbers of dead tasks by worker, so that a death need not ask for it.
+// deadCounts are the numbers of dead tasks by worker, so that a death needn't read them.
 type deadCounts struct {
 	n  map[int64]int64
 	by map[int64]int64 // what the commit in the making has changed

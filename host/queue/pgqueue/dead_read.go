@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// deadLooks is how many letters one page of a list looks at, besides those that it returns.
+	// deadLooks is about how many letters a page of a list reads at most.
 	deadLooks = 5000
 	deadPiece = 500
 )
@@ -35,8 +35,8 @@ func (s *Store) Dead(ctx context.Context, q record.DeadQuery) (letters []record.
 	return letters, next, nil
 }
 
-// deadList makes a page of a list: it goes down the index that selects most, in pieces, and looks at the rest of what
-// is asked for letter by letter.
+// deadList makes a page of a list. It reads the most selective index in pieces, and checks the other conditions letter by
+// letter.
 type deadList struct {
 	r     *pgdb.Session
 	q     *record.DeadQuery
@@ -44,11 +44,10 @@ type deadList struct {
 	below record.DeadPlace
 }
 
-// The ways to go down: by an index of one column and the time of death. A pair is compared as such, since many may die
-// in the same millisecond. The column is part of the comparison, rather than equal to something: then only its own
-// index has the order that is asked for, while the planner may otherwise go down all letters by time, in the belief
-// that a match is never far. That nothing was revived since is an inequality for the same reason: without statistics
-// an equality is taken for a rare thing.
+// The queries read an index of one column and the time of death, from the top. Time and key are compared as a pair, since
+// many tasks may die in the same millisecond. The column is part of that comparison, rather than equal to a value: then only
+// its own index has the order asked for. Otherwise the planner may read all letters by time, expecting a match soon. That a
+// letter was not revived is an inequality for the same reason: without statistics an equality is expected to be rare.
 const (
 	deadLetters = `SELECT d.task, died_at, revived_at, category, code, severity, message, name, idx, attempts, j.id, labels, created_at
 	FROM (SELECT * FROM jobhost.dead WHERE %s AND revived_at<=@revived ORDER BY %s LIMIT @limit) d
@@ -66,7 +65,7 @@ var (
 	deadByCategory = fmt.Sprintf(deadLetters, fmt.Sprintf(deadOf, "category", "@category::text"), "category DESC, "+deadOrder)
 )
 
-// deadSQL returns the statement that selects most.
+// deadSQL returns the most selective statement.
 func deadSQL(q *record.DeadQuery) string {
 	switch {
 	case q.Code != "":
@@ -79,7 +78,7 @@ func deadSQL(q *record.DeadQuery) string {
 	return deadByTime
 }
 
-// deadArgs are the arguments of all of them.
+// deadArgs returns the arguments of these statements.
 func deadArgs(q *record.DeadQuery, below record.DeadPlace, n int) pgx.NamedArgs {
 	revived := int64(0)
 	if q.Retried {
@@ -149,7 +148,7 @@ func (l *deadList) piece(n int) (rows []record.DeadRecord, more bool, err error)
 	return rows, read == n && !old, err
 }
 
-// matches looks at what the index did not select by.
+// matches checks the conditions that the index did not.
 func (l *deadList) matches(row *record.DeadRecord) bool {
 	q := l.q
 	if q.Worker != "" && q.Worker != row.Worker || q.Category != "" && q.Category != row.Category {

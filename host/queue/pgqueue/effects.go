@@ -8,7 +8,7 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// parentKey names a job as a parent. Its id alone doesn't: an earlier job may have had it.
+// parentKey names a parent. The id alone is not enough, since an earlier job may have had it.
 type parentKey struct {
 	id  string
 	key int64
@@ -34,7 +34,7 @@ func (r *jobRows) initChildren() {
 	}
 }
 
-// applyEffects makes the changes that a task asked for, or tells in res why it can't.
+// applyEffects makes the changes that a task asked for, or sets res.Err.
 func (b *batch) applyEffects(tx *pgdb.Tx, worker int64, op *record.Settle, res *record.OpResult) error {
 	e, im := op.Effects, b.image
 	im.checkChildren(tx, e.Jobs, res)
@@ -58,7 +58,7 @@ func (b *batch) applyEffects(tx *pgdb.Tx, worker int64, op *record.Settle, res *
 	return nil
 }
 
-// insertChecked adds a job that checkChildren has looked at, unless it is there.
+// insertChecked adds a job that checkChildren has checked, unless it exists.
 func (b *batch) insertChecked(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) error {
 	im := b.image
 	if im.existing(tx, job, res) || im.taken(tx, job, im.workers[job.Worker], res) {
@@ -67,7 +67,7 @@ func (b *batch) insertChecked(tx *pgdb.Tx, job *record.JobSpec, res *record.OpRe
 	return b.insert(job, res)
 }
 
-// checkChildren sees that jobs of one parent can be added.
+// checkChildren checks that jobs of one parent can be added, or sets res.Err.
 func (im *image) checkChildren(tx *pgdb.Tx, jobs []*record.JobSpec, res *record.OpResult) {
 	if len(jobs) == 0 {
 		return
@@ -75,7 +75,7 @@ func (im *image) checkChildren(tx *pgdb.Tx, jobs []*record.JobSpec, res *record.
 	im.jobs.ids.Want(tx, column(jobs, func(job **record.JobSpec) string { return (*job).ID }))
 	added := make(map[string][16]byte, len(jobs)) // digests by id
 	for _, job := range jobs {
-		im.taken(tx, job, im.workers[job.Worker], &record.OpResult{}) // which insertChecked needs to know
+		im.taken(tx, job, im.workers[job.Worker], &record.OpResult{}) // reads what insertChecked needs
 		if digest, twice := added[job.ID]; twice {
 			if digest != job.Digest {
 				res.Err = record.TakenID(job.ID)
@@ -95,7 +95,7 @@ func (im *image) checkChildren(tx *pgdb.Tx, jobs []*record.JobSpec, res *record.
 	checkRoom(tx, im, jobs[0].Parent, len(added), res)
 }
 
-// checkRoom sees that a parent may have n children more.
+// checkRoom checks that a parent may have n more children, or sets res.Err.
 func checkRoom(tx *pgdb.Tx, im *image, parent *record.Parent, n int, res *record.OpResult) {
 	if parent == nil || n == 0 {
 		return
@@ -105,7 +105,7 @@ func checkRoom(tx *pgdb.Tx, im *image, parent *record.Parent, n int, res *record
 	}
 }
 
-// addChild notes who submitted a job.
+// addChild notes the parent of a job.
 func (im *image) addChild(key int64, p *record.Parent) {
 	k := parentKey{p.ID, int64(p.Key)}
 	n := 0

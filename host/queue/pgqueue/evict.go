@@ -5,12 +5,12 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// evictLooks bounds the work of one eviction: a bound that was lowered takes hold with the next deaths.
+// evictLooks bounds the work of one eviction. After the limit was lowered, several deaths may be needed to get there.
 const evictLooks = 32
 
-// evict removes the oldest jobs with dead tasks of a worker that has more than most, but not the one given, nor jobs
-// that are still open. A worker at its bound loses one with each death, so this is done in the image, and the rows of all
-// of them are deleted together.
+// evict removes the oldest jobs with dead tasks of a worker until no more than most dead tasks are left. It spares one job,
+// except, and jobs that are still open. A worker at its limit loses a job with each death, so evictions are made in the image,
+// and the rows of all of a commit are deleted together.
 func (im *image) evict(tx *pgdb.Tx, worker, except, most int64, res *record.OpResult) error {
 	r := &im.evictions
 	l := r.candidatesOf(im, worker)
@@ -20,7 +20,7 @@ func (im *image) evict(tx *pgdb.Tx, worker, except, most int64, res *record.OpRe
 		v, more := l.victim(tx, im, at)
 		if v == nil {
 			if !more && !tx.Missed() {
-				r.moved[worker] = 0 // it has come to the last
+				r.moved[worker] = 0 // at the end; next time from the beginning
 			}
 			break
 		}
@@ -34,7 +34,7 @@ func (im *image) evict(tx *pgdb.Tx, worker, except, most int64, res *record.OpRe
 			}
 			return im.evict(tx, worker, except, most, res)
 		case why == isStepOfWorkflow && len(res.Evicted) == 0:
-			r.moved[worker] = v.end() // or those would be all that is ever looked at
+			r.moved[worker] = v.end() // or the next evictions would look at nothing but such jobs
 			at++
 		case why != isOver:
 			at++
@@ -55,13 +55,13 @@ func (im *image) evict(tx *pgdb.Tx, worker, except, most int64, res *record.OpRe
 type verdict int
 
 const (
-	isOver           verdict = iota // it goes
-	stays                           // it is open, or the one whose task has died
-	isStepOfWorkflow                // it goes with its workflow
-	isUnflushed                     // the commit has added or ended it, so that the database knows too little of it
+	isOver           verdict = iota // it is evicted
+	stays                           // it is open, or the job to spare
+	isStepOfWorkflow                // it is removed with its workflow
+	isUnflushed                     // this commit has added or ended it: it has to be flushed before
 )
 
-// judge decides about a job. One that is not known yet is taken for one that goes.
+// judge decides about a job. One that was not read yet counts as isOver.
 func (im *image) judge(v *victim, except int64) (verdict, error) {
 	sums := im.sumsOf(v)
 	switch {
@@ -77,7 +77,7 @@ func (im *image) judge(v *victim, except int64) (verdict, error) {
 	return isOver, err
 }
 
-// sumsOf returns the numbers of a job's tasks. The image knows what the commit has changed of them.
+// sumsOf returns the numbers of a job's tasks by status, with the changes of this commit.
 func (im *image) sumsOf(v *victim) record.StatusCounts {
 	if v.Tasks == 1 {
 		return record.StatusCounts{record.Dead: 1}
@@ -121,8 +121,8 @@ func (im *image) evictJob(tx *pgdb.Tx, worker int64, v *victim) {
 	}
 }
 
-// free makes sure that an id of a job that was evicted can be given to another one: the rows of the former have to be
-// deleted before. False = the change will be applied again.
+// free makes sure that the id of a job which this commit has evicted can be used again: its rows have to be deleted before.
+// False = the change will be applied again.
 func (im *image) free(tx *pgdb.Tx, id string) bool {
 	return !im.evictions.ids[id] || tx.Direct() != nil
 }

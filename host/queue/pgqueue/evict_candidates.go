@@ -7,23 +7,23 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// candidates are the jobs of a worker with dead tasks, by key, as far as they were read. They include those of which a task
-// has died in the commit, but for those that it has evicted.
+// candidates are the jobs of a worker with dead tasks, by key, as far as they were read. Jobs with a task that died in this
+// commit are among them, but not those that it has evicted.
 type candidates struct {
 	worker int64
 	list   []*victim
-	from   int64 // where reading goes on
-	next   int64 // how many are read then
-	whole  bool  // all were read
+	from   int64 // where the next piece begins
+	next   int64 // how many jobs it has
+	whole  bool  // there are no more pieces
 }
 
-// A list is read in pieces, each of which is larger than the one before.
+// The jobs are read in pieces of growing size.
 const (
 	firstPiece  = evictLooks
 	pieceGrowth = 4
 )
 
-// candidatesOf returns the jobs of a worker from its cursor on, with the one of the last death.
+// candidatesOf returns the jobs of a worker from its cursor on, the job of the last death included.
 func (r *evictRows) candidatesOf(im *image, worker int64) *candidates {
 	l := r.candidates[worker]
 	if l == nil {
@@ -39,7 +39,7 @@ func (r *evictRows) candidatesOf(im *image, worker int64) *candidates {
 	return l
 }
 
-// first returns the index of the first job from a key on.
+// first returns the index of the first job whose key is at least key.
 func (l *candidates) first(key int64) int {
 	i, _ := l.find(key)
 	return i
@@ -58,7 +58,7 @@ func (l *candidates) add(v *victim) {
 
 func (l *candidates) remove(i int) { l.list = slices.Delete(l.list, i, i+1) }
 
-// victim returns a job by its index. Nil = there is none, or none is known yet: more says so.
+// victim returns a job by its index; nil = there is none, or if more is set, it is being read.
 func (l *candidates) victim(tx *pgdb.Tx, im *image, i int) (v *victim, more bool) {
 	for i >= len(l.list) {
 		if l.whole {
@@ -74,7 +74,7 @@ func (l *candidates) victim(tx *pgdb.Tx, im *image, i int) (v *victim, more bool
 	return v, true
 }
 
-// read adds the next piece; false = it is being read.
+// read adds the next piece; false = it has to be read first.
 func (l *candidates) read(tx *pgdb.Tx, im *image) bool {
 	piece := im.evictions.lists.Get(tx, listKey{l.worker, l.from, l.next})
 	if piece == nil {
@@ -96,7 +96,7 @@ func (l *candidates) read(tx *pgdb.Tx, im *image) bool {
 	return true
 }
 
-// know reads what is unread of a job, and with it of all others in the line: they are likely to be next.
+// know reads a job of which only the key is known, and all other such jobs, which are likely to be next.
 func (l *candidates) know(tx *pgdb.Tx, im *image, v *victim) {
 	single := &im.evictions.single
 	var keys []int64

@@ -8,26 +8,26 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// evictRows are the jobs with dead tasks that evictions look at, and those that they remove. It is a [pgdb.Member].
+// evictRows are the jobs that evictions look at, and those that they remove. It is a [pgdb.Member].
 type evictRows struct {
 	db *pgdb.DB
-	// lists and single are known for one commit only: the next one may change what they say.
+	// lists and single are kept for one commit only, since the next one may change the rows.
 	lists  pgdb.Table[listKey, []victim]
 	single pgdb.Table[int64, victim]  // by the key of the job
 	gone   pgdb.Table[struct{}, bool] // whether there are references or states that are gone
 
-	// cursors are keys, by worker, below which dead tasks that an eviction looked at are steps of workflows. It goes on
-	// from there, and begins again when it has come to the last.
+	// cursors are the keys from which evictions start, by worker: the dead tasks below are steps of workflows. At the end
+	// they start from the beginning again.
 	cursors map[int64]int64
-	moved   map[int64]int64 // of the commit in the making
+	moved   map[int64]int64 // cursors that this commit has moved
 
-	// Of the commit in the making, what was not flushed:
+	// Of this commit, not flushed yet:
 	candidates map[int64]*candidates // by worker
 	removed    []*victim
 	ids        map[string]bool // of those
 }
 
-// listKey asks for the first n jobs of a worker with dead tasks, from a key on.
+// listKey stands for the first n jobs of a worker with dead tasks, from a key on.
 type listKey struct{ worker, from, n int64 }
 
 // victim is a job with dead tasks, as the database has it.
@@ -35,7 +35,7 @@ type victim struct {
 	Key, Tasks                       int64
 	Open, Succeeded, Dead, Cancelled int64 // tasks, if it has several
 	ID, Options                      string
-	Tells                            bool   // references or states will be gone with it
+	Tells                            bool   // it has references or states
 	Unique                           string `json:"uniq"`
 	Parent                           string
 	ParentKey                        int64 `json:"parent_key"`
@@ -44,10 +44,10 @@ type victim struct {
 	unflushed bool // the database doesn't have it
 }
 
-// end is the first key behind those of its tasks.
+// end is the first key after those of its tasks.
 func (v *victim) end() int64 { return v.Key + v.Tasks }
 
-// victimOf selects a job by its key t.job. Of one that is open, not all tasks are looked at.
+// victimOf selects a job by its key t.job. It does not look at all tasks of a job that is open.
 const victimOf = `SELECT j.seq AS key, j.tasks, coalesce(p.open, 0) AS open, coalesce(p.succeeded, 0) AS succeeded,
 		coalesce(p.dead, 0) AS dead, coalesce(p.cancelled, 0) AS cancelled, j.id, j.options,
 		j.ref<>'' OR EXISTS(SELECT FROM jobhost.states_noted n WHERE n.id=j.id) OR p.open=0 AND
@@ -61,7 +61,7 @@ func (r *evictRows) init(db *pgdb.DB) {
 	r.cursors, r.moved, r.candidates, r.ids = map[int64]int64{}, map[int64]int64{}, map[int64]*candidates{}, map[string]bool{}
 	r.lists = pgdb.Table[listKey, []victim]{
 		DB: db,
-		// Of each job its first dead task alone is looked at.
+		// Only the first dead task of each job is read.
 		SQL: `SELECT k.worker, k.low, k.n, coalesce((SELECT json_agg(v) FROM (
 				WITH RECURSIVE look(job, tasks, n) AS (
 					(SELECT job, tasks, 1::bigint FROM jobhost.task WHERE worker=k.worker AND status=2 AND seq>=k.low ORDER BY seq LIMIT 1)
@@ -96,7 +96,7 @@ func (r *evictRows) init(db *pgdb.DB) {
 	}
 }
 
-// cursor returns where the eviction of a worker's jobs goes on.
+// cursor returns the key from which the eviction of a worker's jobs starts.
 func (r *evictRows) cursor(worker int64) int64 {
 	if at, moved := r.moved[worker]; moved {
 		return at
@@ -123,7 +123,7 @@ func (r *evictRows) Read(b *pgx.Batch) {
 	}
 }
 
-// Flush implements [pgdb.Member]. It comes after all else that is written of the jobs.
+// Flush implements [pgdb.Member]. It has to come after the other parts of the image, which may write rows of the jobs.
 func (r *evictRows) Flush(b *pgx.Batch) error {
 	if len(r.removed) == 0 {
 		return nil
@@ -144,8 +144,8 @@ func (r *evictRows) Flush(b *pgx.Batch) error {
 	return nil
 }
 
-// removeEvicted does for jobs that were evicted what remove does for others. The planner takes ranges for large parts of the
-// tables, so what is found by them is named in arrays where it is used: else it would compare each row with each of these.
+// removeEvicted does for evicted jobs what remove does for others. The planner takes ranges of keys for large parts of a table,
+// so what they find is passed on in arrays: otherwise each row would be compared with each other.
 const removeEvicted = `WITH r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[]) AS t(low, high)),
 	jobs AS (DELETE FROM jobhost.job USING r WHERE seq>=r.low AND seq<r.high RETURNING id, ref),
 	parts AS (DELETE FROM jobhost.part USING r WHERE job>=r.low AND job<r.high),

@@ -6,8 +6,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// image is what the writer keeps in memory of the rows. Only the writer uses it; it is a [pgdb.Member], whose parts are
-// in the files of their operations.
+// image is the rows that the writer keeps in memory. Only the writer uses it. It is a [pgdb.Member] made of others, which are in
+// the files of their subjects.
 type image struct {
 	db *pgdb.DB
 	ledger
@@ -40,7 +40,7 @@ func newImage(db *pgdb.DB) *image {
 	return im
 }
 
-// load reads what the image has of a database from the beginning.
+// load reads what the image has to know from the start.
 func (im *image) load(s *pgdb.Session) error {
 	if err := im.ledger.load(s); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (im *image) AfterRollback() {
 	}
 }
 
-// table is what tables of all kinds of rows have in common.
+// table is a [pgdb.Table] of any kind.
 type table interface {
 	Read(b *pgx.Batch)
 	Flushed()
@@ -94,7 +94,7 @@ type table interface {
 	AfterRollback()
 }
 
-// column returns what rows have in a column: arguments of statements that write many rows at once.
+// column returns a column of some rows, as an argument of a statement that writes them all.
 func column[R, T any](rows []R, of func(*R) T) []T {
 	list := make([]T, len(rows))
 	for i := range rows {

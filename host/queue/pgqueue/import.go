@@ -9,8 +9,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// Occupied says what tables that are to be filled from another store hold already, such as "jobs"; empty = nothing that
-// would be lost. What a host without jobs has noted of itself doesn't count.
+// Occupied returns what the tables hold already that an import would overwrite, such as "jobs"; empty = nothing. Notes of a
+// host that has had no jobs don't count.
 func Occupied(s *pgdb.Session) (what string, err error) {
 	_, err = s.One([]any{&what}, `SELECT CASE
 		WHEN EXISTS (SELECT FROM jobhost.job) THEN 'jobs'
@@ -21,10 +21,11 @@ func Occupied(s *pgdb.Session) (what string, err error) {
 	return what, err
 }
 
-// FinishImport completes tables that were filled from another store: sums that follow from the rows, and what numbers the next
-// ones. next is the key of the next task there. It returns an error if rows are missing that others need.
+// FinishImport completes an import: the caller has copied the rows of another store into the tables, and here follow the sums
+// and the numbers that are derived from them. next is the key of the next task there. It returns an error if rows are missing
+// that others need.
 func FinishImport(s *pgdb.Session, next int64) error {
-	// The statements are about whole tables, unlike those that the writer's settings are for.
+	// These statements read whole tables, for which the writer's settings are wrong.
 	if _, err := s.Exec(`SELECT set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true),
 		set_config('enable_mergejoin', 'on', true), set_config('plan_cache_mode', 'auto', true)`); err != nil {
 		return err
@@ -56,7 +57,7 @@ func FinishImport(s *pgdb.Session, next int64) error {
 	return checkComplete(s)
 }
 
-// checkComplete returns an error if rows are missing that others need. Checksums of rows say nothing of rows that are gone.
+// checkComplete returns an error if rows are missing that others need, which checksums of rows don't show.
 func checkComplete(s *pgdb.Session) error {
 	for _, look := range []struct{ what, sql string }{
 		{"the worker of job", "SELECT id FROM jobhost.job WHERE worker NOT IN (SELECT id FROM jobhost.worker)"},

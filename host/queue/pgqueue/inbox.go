@@ -12,8 +12,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// inboxSchema lets programs submit jobs in transactions of their own. Their role needs USAGE on the schema and nothing
-// else: the functions have the rights of the tables' owner. refused holds for a week what could not be submitted.
+// inboxSchema lets programs submit jobs in transactions of their own. Their role needs only USAGE on the schema, since the
+// functions run with the rights of the tables' owner. refused keeps the submits that were refused for a week.
 const inboxSchema = `
 CREATE TABLE jobhost.inbox (
 	n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -43,11 +43,11 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 	SELECT jobhost.submit(worker, convert_to(payload::text, 'UTF8'), '{"content_type": "application/json"}' || options)
 $$`
 
-// inboxRows are jobs that leave the inbox. It is a [pgdb.Member].
+// inboxRows are the jobs that leave the inbox. It is a [pgdb.Member].
 type inboxRows struct {
 	db      *pgdb.DB
-	numbers []int64   // of all that leave it, and were not flushed
-	refused []refusal // those of them that could not be submitted
+	numbers []int64   // of the jobs that leave it, not flushed
+	refused []refusal // those of them that were refused
 }
 
 type refusal struct {
@@ -57,7 +57,7 @@ type refusal struct {
 
 func (r *inboxRows) init(db *pgdb.DB) { r.db = db }
 
-// take removes a job from the inbox; an empty reason = it is submitted.
+// take removes a job from the inbox: it was submitted or, with a reason, refused.
 func (r *inboxRows) take(number int64, reason string) {
 	if number == 0 {
 		return
@@ -100,21 +100,21 @@ func (r *inboxRows) AfterCommit() { r.Flushed() }
 // AfterRollback implements [pgdb.Member].
 func (r *inboxRows) AfterRollback() { r.Flushed() }
 
-// Bounds of a look into the inbox.
+// Bounds of reading the inbox.
 const (
 	inboxBytes = 8 << 20
-	// inboxOverlap is how far a look goes back behind what was seen: transactions commit in another order than they
-	// draw numbers. Once in a while all is looked at; each look would be slow while an old snapshot keeps the rows
-	// that have left.
+	// inboxOverlap is how far a read goes back behind the last number seen, since transactions commit in another order
+	// than they draw numbers. The whole inbox is read only every inboxWhole: while an old snapshot exists it has many
+	// dead rows.
 	inboxOverlap = 10_000
 	inboxWhole   = time.Second
 )
 
-// inboxCursor is where a look into the inbox begins.
+// inboxCursor is where the next read of the inbox begins.
 type inboxCursor struct {
 	mu    sync.Mutex
 	seen  int64
-	whole time.Time // when all was looked at last
+	whole time.Time // when all of it was read last
 }
 
 func (c *inboxCursor) from() int64 {

@@ -17,20 +17,20 @@ func (b *batch) changeKV(tx *pgdb.Tx, op *record.ChangeKV, res *record.OpResult)
 	return nil
 }
 
-// kvPlan is a change of a worker's keys that can be made.
+// kvPlan is a set of changes of a worker's keys that can be made.
 type kvPlan struct {
 	worker  int64
 	changes []kvChange
-	growth  int64 // of what the keys cost
+	growth  int64 // of the cost of the keys
 }
 
-// kvChange is what becomes of a key.
+// kvChange is a change of a key, and the row after it.
 type kvChange struct {
 	*record.KVChange
 	row kvRow
 }
 
-// planKV looks at what changes of keys make of them. Nil = nothing is to be done: res may say why not.
+// planKV checks changes of keys and plans them. Nil = there is nothing to do: they are refused in res, or rows are missing.
 func (im *image) planKV(tx *pgdb.Tx, worker int64, changes []record.KVChange, at record.Millis, quota int64, res *record.OpResult) *kvPlan {
 	if len(changes) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (im *image) planKV(tx *pgdb.Tx, worker int64, changes []record.KVChange, at
 	if plan == nil || quota <= 0 || k.of(worker).bytes+plan.growth <= quota {
 		return plan
 	}
-	// What has expired must not count. This is rare: usually it is removed early enough.
+	// Expired keys must not count. Usually they have been removed by now.
 	if k.of(worker).earliest <= int64(at) {
 		if k.expire(tx, overdue{worker, int64(at), allKeys}); tx.Missed() {
 			return nil
@@ -59,7 +59,7 @@ func (im *image) planKV(tx *pgdb.Tx, worker int64, changes []record.KVChange, at
 	return plan
 }
 
-// plan looks at rows that are known; nil = res says why the changes can't be made.
+// plan plans changes of keys whose rows are known; nil = they are refused in res.
 func (k *keyRows) plan(tx *pgdb.Tx, worker int64, changes []record.KVChange, at record.Millis, res *record.OpResult) *kvPlan {
 	p := &kvPlan{worker: worker, changes: make([]kvChange, len(changes))}
 	for i := range changes {
@@ -79,7 +79,7 @@ func (k *keyRows) plan(tx *pgdb.Tx, worker int64, changes []record.KVChange, at 
 	return p
 }
 
-// look works out what becomes of a key. One that has expired counts as gone.
+// look determines the row of a key after the change. A key that has expired counts as gone.
 func (c *kvChange) look(row *kvRow, at record.Millis) error {
 	var was kvRow
 	if row != nil && !row.expired(int64(at)) {
@@ -105,7 +105,7 @@ func (c *kvChange) look(row *kvRow, at record.Millis) error {
 	return nil
 }
 
-// numberOf returns a value that is a whole number, in its shortest form. Any other is empty, which is no number either.
+// numberOf returns a value that is a whole number, in its shortest form. For other values it is empty, which isn't a number.
 func numberOf(value []byte) []byte {
 	const longest = len("-9223372036854775808")
 	if len(value) <= longest || value[1] == '0' {

@@ -43,13 +43,13 @@ func (s *Store) KVList(ctx context.Context, q record.KVQuery) (list []record.KVE
 	return list, nil
 }
 
-// listKeys has two bounds from below, since a list begins with the prefix itself.
+// listKeys has two lower bounds: the key of the prefix itself is in the list, the one that it continues after is not.
 const listKeys = `SELECT key, version, expires, changed_at, size FROM jobhost.kv
 	WHERE worker=(SELECT id FROM jobhost.worker WHERE name=$1) AND key>=$2 AND key>$3 AND ($4::text='' OR key<$4) AND (expires=0 OR expires>$5)
 	ORDER BY key LIMIT $6`
 
-// afterPrefix returns the first text that is after all those that begin with a prefix; empty = there is none. The
-// order of UTF-8 is that of its characters.
+// afterPrefix returns the first text after all those that begin with a prefix; empty = there is none. The bytes of UTF-8 sort
+// as its characters do.
 func afterPrefix(prefix string) string {
 	for prefix != "" {
 		r, n := utf8.DecodeLastRuneInString(prefix)
@@ -67,7 +67,7 @@ func afterPrefix(prefix string) string {
 	return ""
 }
 
-// Between these are no characters.
+// The range without characters.
 const (
 	surrogates    = 0xD800
 	surrogatesEnd = 0xE000
@@ -85,8 +85,8 @@ func (s *Store) KVSize(ctx context.Context, worker string, now record.Millis) (s
 	return size, nil
 }
 
-// sizeOfKeys subtracts what has expired and is not removed yet, of which there is little. The worker is compared in a
-// way that no index can be used for: that of what expires is the right one, and not that of all its keys.
+// sizeOfKeys subtracts the keys that have expired and are not removed yet, which are few. The condition on the worker is
+// written such that no index is used for it: the planner has to take the index of expiry, not that of all the worker's keys.
 const sizeOfKeys = `SELECT bytes-(SELECT coalesce(sum(octet_length(key)+size+$3::bigint), 0) FROM jobhost.kv
 		WHERE expires>0 AND expires<=$2 AND worker+0=kv_worker.worker)::bigint
 	FROM jobhost.kv_worker WHERE worker=(SELECT id FROM jobhost.worker WHERE name=$1)`
@@ -107,7 +107,7 @@ func (s *Store) Family(ctx context.Context, job record.Key) (f record.Family, er
 	return f, nil
 }
 
-// familyOf counts the children from the job on: those with lower keys were submitted by an earlier job of that id.
+// familyOf counts children with higher keys than the job: those with lower ones belong to an earlier job of that id.
 const familyOf = `SELECT coalesce((SELECT depth FROM jobhost.child WHERE child.job=job.seq), 0),
 		(SELECT count(*) FROM jobhost.child WHERE parent=job.id AND child.job>job.seq AND parent_key=job.seq)
 	FROM jobhost.job WHERE seq=$1`

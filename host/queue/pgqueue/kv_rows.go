@@ -9,17 +9,17 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// keyRows are the keys that changes look at, and what all keys of each worker cost. It is a [pgdb.Member].
+// keyRows are the keys that changes look at, and the cost of all keys of each worker. It is a [pgdb.Member].
 type keyRows struct {
 	db      *pgdb.DB
 	rows    pgdb.Table[kvKey, kvRow]
 	overdue pgdb.Table[overdue, overdueKeys]
 
 	usage    map[int64]usage
-	earliest int64 // the least of the workers'
+	earliest int64 // the least earliest of all workers
 	settled  int64 // earliest, as of the last commit
-	// Of the commit in the making:
-	before  map[int64]usage // of workers that it has changed
+	// Of this commit:
+	before  map[int64]usage // usage of the workers that it has changed, before
 	unsaved map[int64]bool  // workers whose usage was not flushed
 }
 
@@ -29,29 +29,29 @@ type kvKey struct {
 	name   string
 }
 
-// kvRow is a row of the table of keys, without the value: changes need to know of it which number it is at most.
+// kvRow is a row of the table of keys, without the value: all that changes have to know of it is the number in it.
 type kvRow struct {
 	version, expires, changedAt, size int64
 	number                            []byte // see numberOf
-	value                             []byte // until it is written
+	value                             []byte // only of a row that is to be written
 }
 
-// cost is what the key counts against the quota.
+// cost is how much of the quota the key takes.
 func (r *kvRow) cost(key string) int64 { return record.KVCost(key, int(r.size)) }
 
 // expired reports whether the key has expired.
 func (r *kvRow) expired(at int64) bool { return r.expires != 0 && r.expires <= at }
 
-// usage is what the keys of a worker cost, expired ones included, and the version of the last change.
+// usage is the cost of a worker's keys, expired ones included, and the version of the last change.
 type usage struct {
 	bytes, version int64
-	earliest       int64 // no key expires before
+	earliest       int64 // no key expires before it
 }
 
-// overdue asks for keys of a worker that have expired by a time.
+// overdue stands for keys of a worker that have expired by a time, most of them at most.
 type overdue struct{ worker, at, most int64 }
 
-// overdueKeys are such keys, and when the next one expires.
+// overdueKeys are such keys, and the time when the next one expires.
 type overdueKeys struct {
 	names []string
 	next  int64
@@ -62,7 +62,7 @@ func (k *keyRows) init(db *pgdb.DB) {
 	k.usage, k.before, k.unsaved = map[int64]usage{}, map[int64]usage{}, map[int64]bool{}
 	k.rows = pgdb.Table[kvKey, kvRow]{
 		DB: db,
-		// A number has 20 bytes at most, unless zeros lead.
+		// A number has up to 20 bytes, or leading zeros.
 		SQL: `SELECT kv.worker, kv.key, version, expires, size,
 				CASE WHEN size<=20 OR substring(value FROM 2 FOR 1)='0' THEN value ELSE '' END
 			FROM unnest($1::bigint[], $2::text[]) AS t(worker, key) JOIN jobhost.kv ON kv.worker=t.worker AND kv.key=t.key`,
@@ -98,7 +98,7 @@ func kvArgs(keys []kvKey) []any {
 	return []any{column(keys, func(k *kvKey) int64 { return k.worker }), column(keys, func(k *kvKey) string { return k.name })}
 }
 
-// load reads what the keys cost. It leaves open when they expire: the first change of a key finds out.
+// load reads the usage of all workers. When keys expire is left open; the first change of a key finds out.
 func (k *keyRows) load(s *pgdb.Session) error {
 	var worker int64
 	var u usage
@@ -126,17 +126,17 @@ func (k *keyRows) set(worker int64, u usage) {
 }
 
 const (
-	// never is when keys expire that don't.
+	// never is the time of expiry of keys that don't expire.
 	never = math.MaxInt64
 	// allKeys is more keys than a worker can have.
 	allKeys = math.MaxInt64
-	// sweepLag is for how many milliseconds expired keys stay, so that not each commit looks for some.
+	// sweepLag is for how many milliseconds expired keys are left, so that not every commit looks for some.
 	sweepLag = 1000
-	// maxSwept is about how many expired keys are removed at once: more than a commit adds, so that they don't pile up.
+	// maxSwept is about how many expired keys a commit removes: more than it can add, so that they don't pile up.
 	maxSwept = 4096
 )
 
-// sweep removes keys that have expired a while ago.
+// sweep removes keys that expired some time ago.
 func (k *keyRows) sweep(tx *pgdb.Tx, now int64) {
 	at := now - sweepLag
 	if k.earliest > at {
@@ -171,14 +171,14 @@ func (k *keyRows) expire(tx *pgdb.Tx, o overdue) {
 	u := k.of(o.worker)
 	for _, name := range found.names {
 		key := kvKey{o.worker, name}
-		// The image knows what the commit has changed before.
+		// This commit may have changed the key.
 		if row := k.rows.Get(tx, key); row != nil && row.expired(o.at) {
 			u.bytes -= row.cost(name)
 			k.rows.Delete(key)
 		}
 	}
 	if _, changed := k.before[o.worker]; !changed && int64(len(found.names)) < o.most {
-		u.earliest = found.next // which doesn't know of what the commit has added
+		u.earliest = found.next // it does not include keys that this commit has changed
 	}
 	k.set(o.worker, u)
 }

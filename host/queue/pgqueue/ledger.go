@@ -7,8 +7,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// ledger is what the writer keeps in memory beside the rows: the next key, the workers' numbers, and sums that are
-// written once in a commit. It is a [pgdb.Member].
+// ledger is what the writer keeps in memory besides rows: the next key, the workers' numbers, and sums that are written once
+// for each commit. It is a [pgdb.Member].
 type ledger struct {
 	db      *pgdb.DB
 	next    int64            // key of the next task
@@ -17,14 +17,14 @@ type ledger struct {
 	workers map[string]int64 // by name
 	names   map[int64]string // of the workers
 	added   []string         // workers of the commit in the making
-	unsaved int              // how many of them, the last ones, were not flushed
+	unsaved int              // how many of added, the last ones, were not flushed
 
 	dead deadCounts
 
 	// Of the commit in the making, what was not flushed:
 	deltas map[counterKey]int64
 	spans  []span
-	dues   map[int64]int64 // when blocks are to be looked at
+	dues   map[int64]int64 // when to look at a block for jobs to remove, by block
 }
 
 type counterKey struct {
@@ -64,7 +64,7 @@ func (l *ledger) load(s *pgdb.Session) error {
 	return err
 }
 
-// worker returns the number of a worker, a new one if need be.
+// worker returns the number of a worker, and gives a new worker one.
 func (l *ledger) worker(name string) int64 {
 	if id, ok := l.workers[name]; ok {
 		return id
@@ -95,7 +95,7 @@ func (l *ledger) created(key int64, at record.Millis) {
 	l.spans = append(l.spans, span{block, t, t})
 }
 
-// expires notes until when a task of the job is kept.
+// expires notes the time until which a task of a job is kept; 0 = forever.
 func (l *ledger) expires(job int64, at record.Millis) {
 	if at == 0 {
 		return

@@ -10,8 +10,7 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// Jobs implements [record.Reader]. The keys of a page and what is shown of its jobs are one statement, their tasks
-// another one.
+// Jobs implements [record.Reader]. One statement finds and reads the jobs of a page, another one their tasks.
 func (s *Store) Jobs(ctx context.Context, q record.ListQuery) (jobs []record.JobRecord, err error) {
 	if q.Limit <= 0 || !storable(q.Worker) || !storable(q.Parent) || !storableLabels(q.Labels) {
 		return nil, nil
@@ -35,7 +34,7 @@ func (s *Store) Jobs(ctx context.Context, q record.ListQuery) (jobs []record.Job
 	return jobs, nil
 }
 
-// byKeys looks the wanted jobs up. They are few, and most are what is asked for.
+// byKeys reads the jobs of a query that has their keys. They are few, and most meet its other conditions.
 func byKeys(r *pgdb.Session, q *record.ListQuery) (jobs []record.JobRecord, err error) {
 	keys := q.Keys
 	for len(keys) > 0 && q.Below != 0 && keys[0] >= q.Below {
@@ -57,7 +56,7 @@ func byKeys(r *pgdb.Session, q *record.ListQuery) (jobs []record.JobRecord, err 
 	return jobs, nil
 }
 
-// matches reports whether a job is what is asked for, whatever its key is.
+// matches reports whether a job meets the conditions of a query, but for those on its key.
 func matches(job *record.JobRecord, q *record.ListQuery) bool {
 	switch {
 	case q.Worker != "" && q.Worker != job.Worker,
@@ -114,12 +113,12 @@ func readJobs(r *pgdb.Session, sql string, args pgx.NamedArgs) (jobs []record.Jo
 }
 
 const (
-	// selectPage selects the jobs of a common table expression "page". OFFSET 0 makes the planner look them up one by
-	// one: it would rather join whole tables when it takes the page for a long one.
+	// selectPage reads the jobs of a common table expression "page". OFFSET 0 makes the planner look them up one by one.
+	// Otherwise it would join whole tables when it overestimates the page.
 	selectPage = `
 SELECT job.* FROM page CROSS JOIN LATERAL (SELECT ` + jobColumns + `, ` + parentColumns + ` FROM ` + jobTables + ` WHERE seq=page.job OFFSET 0) job
 WHERE page.job>0 ORDER BY seq DESC`
-	// tasksByKey names every key. Ranges of keys, one for each job, are something that the planner can't estimate.
+	// tasksByKey lists every key, since the planner can't estimate ranges of keys.
 	tasksByKey = `SELECT ` + shownColumns + ` FROM jobhost.task WHERE seq=ANY($1::bigint[]) ORDER BY seq`
 )
 

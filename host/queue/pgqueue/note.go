@@ -8,8 +8,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// noteRows are the notes that a commit changes; it is part of the image. What runs is noted each second, so a note must
-// cost no statement of its own, after which the image would have to be read anew.
+// noteRows are the notes that a commit changes. It is a [pgdb.Member]. Notes are written each second, so they are part of the
+// image: a statement by [pgdb.Tx.Direct] would empty that.
 type noteRows struct {
 	db      *pgdb.DB
 	changed map[string]string // by name; "" = it is removed
@@ -17,10 +17,10 @@ type noteRows struct {
 
 func (n *noteRows) init(db *pgdb.DB) { n.db, n.changed = db, map[string]string{} }
 
-// keep keeps or removes a text.
+// keep changes a note; an empty text removes it.
 func (n *noteRows) keep(name, text string) { n.changed[name] = text }
 
-// Read implements [pgdb.Member]; nothing has to be known of a note to change it.
+// Read implements [pgdb.Member]. Notes are changed without having been read.
 func (n *noteRows) Read(*pgx.Batch) {}
 
 // Flush implements [pgdb.Member].

@@ -27,14 +27,14 @@ func (r *jobRows) initRefs() {
 	}
 }
 
-// checkRef refuses a job whose payload belongs to another one.
+// checkRef refuses a job whose payload belongs to another job.
 func (im *image) checkRef(tx *pgdb.Tx, ref string, res *record.OpResult) {
 	if im.jobs.refs.Get(tx, payload.NameOf(ref)) != nil {
 		res.Err = record.ErrRefTaken()
 	}
 }
 
-// addObject makes a reference live.
+// addObject adds a live reference.
 func (im *image) addObject(ref string) {
 	im.jobs.objects = append(im.jobs.objects, ref)
 	im.jobs.refs.Put(payload.NameOf(ref), struct{}{})
@@ -55,7 +55,7 @@ func (s *Store) Gone(ctx context.Context, after string, limit int) ([]string, er
 	return refs, nil
 }
 
-// Live implements [record.ObjectReader]. A name that can't be in a column is no reference's.
+// Live implements [record.ObjectReader].
 func (s *Store) Live(ctx context.Context, names []string) (live []bool, err error) {
 	known := make([]string, len(names))
 	for i, name := range names {

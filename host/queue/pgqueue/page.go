@@ -10,28 +10,27 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// A page is found by a recursive query that walks down the keys of jobs. Each step asks every index that knows of
-// something wanted (a label, a parent, the tasks of a worker in a status) for its highest job below a bound. If they
-// agree that is a job of the page, and if not all jobs above the lowest of them are skipped: a step reads an entry of
-// each index, however rare the jobs are that have all that is asked for.
+// A page is found by a recursive query that walks down the keys of jobs. Each step asks the index of each condition (a label,
+// a parent, the tasks of a worker in a status) for its highest job below a bound. If they all return the same job it belongs
+// to the page; if not, all jobs above the lowest one are skipped. So a step reads one entry of each index, however rare
+// matching jobs are.
 //
-// Left to itself the planner would rather walk down the primary key and drop what is not wanted, since it believes
-// that a match is never far. For rare ones that reads the whole table. So bounds and orders are written in such a way
-// that only the right index gives the order, whatever the statistics say, and are there or not.
+// The planner would rather walk down the primary key and filter, expecting a match soon, and for rare matches read the whole
+// table. So bounds and orders are written such that only the right index provides the order, whatever the statistics say.
 const (
-	// pageStreams are the workers and statuses whose tasks are wanted, of those that have any.
+	// pageStreams are the pairs of worker and status that match and have tasks.
 	pageStreams = `stream AS MATERIALIZED (
 	SELECT row_number() OVER () AS i, counter.worker, status FROM jobhost.counter JOIN jobhost.worker ON worker.id=counter.worker
 	WHERE n>0 AND (@worker::text='' OR name=@worker) AND (@status::smallint<0 OR status=@status)),
 `
-	// pageStart begins below the end of a job: @below may lie within one, and streams of tasks read up to it. till is
-	// that bound, n is the number of jobs that were found, and tops are the highest jobs of the streams.
+	// pageStart begins at the end of a job, since @below may be within one and streams of tasks read up to the bound. till
+	// is the bound, n the number of jobs found so far, and tops are the highest jobs of the streams.
 	pageStart = `page(job, till, step, n, tops) AS (
 	SELECT 0::bigint, coalesce((SELECT seq+tasks FROM jobhost.job WHERE seq<@below ORDER BY seq DESC LIMIT 1), 0), 0::bigint, 0::bigint, '{}'::bigint[]
 	UNION ALL
 	SELECT CASE WHEN hit THEN low ELSE 0 END, CASE WHEN low=high THEN low ELSE low+tasks END, step+1, n+hit::int, part.tops
 	FROM page`
-	// pageBlocks goes on with the next block of keys that may have jobs of the times asked for. Without a time, all do.
+	// pageBlocks finds the next block of keys that may have jobs of the times asked for; pageAnyTime is without times.
 	pageBlocks = `
 	CROSS JOIN LATERAL (
 		SELECT CASE WHEN block=(page.till-1)>>10 THEN page.till
@@ -39,7 +38,7 @@ const (
 		FROM jobhost.span WHERE block<=(page.till-1)>>10 AND high>=@after AND low<@before ORDER BY block DESC LIMIT 1) bound`
 	pageAnyTime = `
 	CROSS JOIN LATERAL (SELECT page.till AS till) bound`
-	// pageTasks finds the highest job of all streams. Only those are asked whose last answer is not below the bound.
+	// pageTasks finds the highest job of all streams. It only asks streams whose last answer is above the bound.
 	pageTasks = `
 	CROSS JOIN LATERAL (
 		SELECT array_agg(top ORDER BY i) AS tops, max(top) AS top FROM (
@@ -50,7 +49,7 @@ const (
 			FROM stream OFFSET 0) s) part`
 	pageNoTasks = `
 	CROSS JOIN LATERAL (SELECT '{}'::bigint[] AS tops) part`
-	// pageEnd says what the indexes agree on. A job's own time decides, since a block's times are only bounds.
+	// pageEnd compares the answers of the indexes. It checks a job's own time, since a block's times are only bounds.
 	pageEnd = `
 	CROSS JOIN LATERAL (SELECT min(coalesce(top, 0)) AS low, max(top) AS high FROM (%s) t(top)) found
 	CROSS JOIN LATERAL (
@@ -59,7 +58,7 @@ const (
 	pageOfKeys = `WITH page(job) AS (SELECT unnest(@keys::bigint[]))`
 )
 
-// What pageEnd compares: the highest job below the bound of everything asked for.
+// What pageEnd compares: the highest job below the bound for each condition.
 const (
 	topOfTasks  = `SELECT part.top`
 	topOfLabels = `SELECT (SELECT job FROM jobhost.label WHERE name=l.name AND (value, job)<(l.value, bound.till) AND (value, job)>=(l.value, 0)
@@ -67,13 +66,13 @@ const (
 	topOfChildren = `SELECT (SELECT job FROM jobhost.child WHERE (parent, job)<(@parent, bound.till) AND (parent, job)>=(@parent, 0)
 			ORDER BY parent DESC, job DESC LIMIT 1)`
 	topOfAll = `SELECT (SELECT seq FROM jobhost.job WHERE seq<bound.till ORDER BY seq DESC LIMIT 1)`
-	// topOfTimes looks at the times of a block's jobs itself, and goes on below the block if none is right.
+	// topOfTimes finds jobs of the right time in the block, and if there is none, the highest job below the block.
 	topOfTimes = `SELECT coalesce(
 			(SELECT seq FROM jobhost.job WHERE seq<bound.till AND seq>=bound.first AND created_at>=@after AND created_at<@before ORDER BY seq DESC LIMIT 1),
 			(SELECT seq FROM jobhost.job WHERE seq<bound.first ORDER BY seq DESC LIMIT 1))`
 )
 
-// pageSQL returns the beginning of a statement, which selects the keys of a page.
+// pageSQL returns the beginning of a statement: the query "page", which selects the keys of a page.
 func pageSQL(q *record.ListQuery) (string, pgx.NamedArgs) {
 	args := pgx.NamedArgs{
 		"worker": q.Worker, "status": int16(-1), "parent": q.Parent,

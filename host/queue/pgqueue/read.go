@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// What Job asks about the job of an id. Failures have keys of their own, so they are found by a range of tasks.
+// The queries of Job. Failures have keys of their own, so they are found by a range of tasks.
 const (
 	jobByID   = `SELECT ` + jobColumns + `, ` + parentColumns + `, payload FROM ` + jobTables + ` WHERE job.id=$1`
 	tasksByID = `SELECT ` + shownColumns + ` FROM jobhost.task
@@ -69,8 +69,8 @@ func (s *Store) Job(ctx context.Context, id string) (stored record.JobRecord, er
 	return stored, nil
 }
 
-// ask runs a query of one statement, and calls fn for each row, which was scanned into the variables. begin is called
-// before, more than once if the connection is lost.
+// ask runs a query, scans each row into the variables and calls fn. begin is called before, and again if the connection is
+// lost and the query is repeated.
 func (s *Store) ask(ctx context.Context, begin func(), into []any, fn func() error, sql string, args ...any) error {
 	return s.db.Ask(ctx, func(b *pgx.Batch) {
 		begin()

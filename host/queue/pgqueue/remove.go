@@ -41,7 +41,7 @@ func workflowOf(options string) (string, error) {
 	return job.Origin.ID, nil
 }
 
-// isStep is the error of removing a job that is kept with its workflow.
+// isStep is the error for removing a job that is kept with its workflow.
 func isStep(id, workflow string) error {
 	return &jobhost.Error{
 		Code: jobhost.CodeConflict, Message: fmt.Sprintf("job %s is a step of workflow %s", id, workflow),
@@ -49,10 +49,10 @@ func isStep(id, workflow string) error {
 	}
 }
 
-// keyRange is a range of keys, without high.
+// keyRange is the keys from low to below high.
 type keyRange struct{ low, high int64 }
 
-// addRange adds a range behind others, in one piece with the last one if it follows that.
+// addRange appends a range to others with lower keys, and joins it with the last one if they are adjacent.
 func addRange(ranges []keyRange, r keyRange) []keyRange {
 	if n := len(ranges); n > 0 && ranges[n-1].high == r.low {
 		ranges[n-1].high = r.high
@@ -61,8 +61,8 @@ func addRange(ranges []keyRange, r keyRange) []keyRange {
 	return append(ranges, r)
 }
 
-// remove removes the jobs whose tasks have keys in the ranges, which begin and end with a job, with all that belongs to
-// them. It returns how many tasks they had.
+// remove removes the jobs whose tasks have keys in the ranges, and all that belongs to them. A range must not end within a job.
+// It returns the number of their tasks.
 func (im *image) remove(tx *pgdb.Tx, s *pgdb.Session, ranges []keyRange) (tasks int64, err error) {
 	if len(ranges) == 0 {
 		return 0, nil
@@ -86,7 +86,7 @@ func (im *image) remove(tx *pgdb.Tx, s *pgdb.Session, ranges []keyRange) (tasks 
 	return tasks, im.tellCompanions(tx, ids)
 }
 
-// tellCompanions lets what companions have of jobs be removed with them.
+// tellCompanions has companions remove what they keep about jobs.
 func (im *image) tellCompanions(tx *pgdb.Tx, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (im *image) tellCompanions(tx *pgdb.Tx, ids []string) error {
 	return nil
 }
 
-// removeJobs deletes jobs and what is kept by their key, and returns their ids and references.
+// removeJobs deletes jobs and the rows with their keys, and returns their ids and references.
 func removeJobs(s *pgdb.Session, low, high []int64) (ids, refs []string, err error) {
 	var id, ref string
 	return ids, refs, s.Each([]any{&id, &ref}, func() error {
@@ -119,7 +119,7 @@ func removeJobs(s *pgdb.Session, low, high []int64) (ids, refs []string, err err
 		SELECT id, ref FROM gone`, low, high)
 }
 
-// removeTasks deletes tasks and what is kept by their key, and returns how many there were, and their references.
+// removeTasks deletes tasks and the rows with their keys, and returns the number of tasks and their references.
 func (im *image) removeTasks(s *pgdb.Session, low, high []int64) (n int64, refs []string, err error) {
 	var worker, some int64
 	var status record.Status
@@ -138,7 +138,7 @@ func (im *image) removeTasks(s *pgdb.Session, low, high []int64) (n int64, refs 
 		SELECT worker, status, count(*), coalesce(array_agg(ref) FILTER (WHERE ref<>''), '{}') FROM gone GROUP BY worker, status`, low, high)
 }
 
-// moveRefs puts references of rows that were removed to those that are gone.
+// moveRefs moves the references of removed rows from the live ones to those whose objects are to be deleted.
 func moveRefs(s *pgdb.Session, refs []string) error {
 	if len(refs) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func moveRefs(s *pgdb.Session, refs []string) error {
 	return err
 }
 
-// tellGone says in res whether there are references or states that are gone.
+// tellGone sets in res whether there are objects or states to delete elsewhere.
 func tellGone(s *pgdb.Session, res *record.OpResult) error {
 	_, err := s.One([]any{&res.Gone}, "SELECT EXISTS(SELECT FROM jobhost.object_gone) OR EXISTS(SELECT FROM jobhost.states_gone)")
 	return err

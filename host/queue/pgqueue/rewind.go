@@ -5,8 +5,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// Changes of times that were written while the clock was ahead. $1 is what it shows now, $2 by how much it was ahead,
-// $3 a time after everything that was written.
+// Corrections of times that were written while the clock was ahead. $1 is the time now, $2 by how much the clock was ahead,
+// $3 a time after all that were written.
 const (
 	rewindOpen = `UPDATE jobhost.task SET
 			deadline=CASE WHEN deadline>$1 AND ` + writtenAhead + ` THEN greatest($1, deadline-$2) ELSE deadline END,
@@ -25,13 +25,13 @@ const (
 		WHERE expires>$1 AND changed_at BETWEEN $1+1 AND $3`
 )
 
-// rewind implements [record.Rewind]. It reads all tasks and keys once.
+// rewind applies a [record.Rewind]. It reads all tasks and keys.
 func rewind(s *pgdb.Session, op *record.Rewind) error {
 	for _, sql := range []string{rewindOpen, rewindEnded, rewindUnique, rewindWorkflows, rewindKeys} {
 		if _, err := s.Exec(sql, int64(op.To), int64(op.From-op.To), int64(op.Until)); err != nil {
 			return err
 		}
 	}
-	_, err := s.Exec("UPDATE jobhost.span SET due=$1 WHERE due>$1", int64(op.To)) // each block is looked at anew
+	_, err := s.Exec("UPDATE jobhost.span SET due=$1 WHERE due>$1", int64(op.To)) // each block is looked at again
 	return err
 }

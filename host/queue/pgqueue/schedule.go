@@ -14,7 +14,7 @@ type scheduleRows struct {
 	pgdb.Table[string, scheduleRow]
 }
 
-// scheduleRow is the version of a state, and the state while it is not written.
+// scheduleRow is the version of a state, and until it is written the state itself.
 type scheduleRow struct {
 	version       int64
 	state         *record.ScheduleState
@@ -61,7 +61,7 @@ func (b *batch) fire(tx *pgdb.Tx, op *record.Fire, res *record.OpResult) error {
 	return nil
 }
 
-// rowOf returns the row of a state that is to be stored with the next version.
+// rowOf returns the row of a state, with its next version.
 func rowOf(state *record.ScheduleState) (row scheduleRow, err error) {
 	row = scheduleRow{version: state.Version + 1, state: state}
 	if row.open, err = jsonText(state.Open, len(state.Open)); err == nil {
@@ -111,7 +111,7 @@ func (r *scheduleRows) Flush(b *pgx.Batch) error {
 func (r *scheduleRows) AfterCommit() {
 	for c := range r.Changes() {
 		if c.Is != nil {
-			*c.Is = scheduleRow{version: c.Is.version} // the rest is not needed any more
+			*c.Is = scheduleRow{version: c.Is.version} // the rest was needed for writing only
 		}
 	}
 	r.Table.AfterCommit()

@@ -9,16 +9,15 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// A search for what several indexes agree on goes down the keys in two ways. Steps of the recursive query skip long
-// stretches without a match, but each of them costs as much as a hundred entries that are read in a row: two indexes
-// whose jobs alternate and never agree would take a step for each job. So after some steps the next stretch of keys is
-// read from all indexes as a whole.
+// A search with several conditions alternates between two ways of going down the keys. The steps of the recursive query (see
+// page.go) skip long stretches without a match, but each costs as much as a hundred entries read in a row, and if the jobs of
+// two indexes alternate there is a step for each job. So after some steps the next stretch of keys is read as a whole.
 const (
 	searchSteps   = 200
 	searchStretch = 50_000
 )
 
-// parts returns how many things are asked for, each of which an index knows.
+// parts returns the number of conditions that have an index.
 func parts(q *record.ListQuery) int {
 	n := len(q.Labels)
 	if q.Parent != "" {
@@ -30,7 +29,7 @@ func parts(q *record.ListQuery) int {
 	return n
 }
 
-// bySearch returns the jobs that have several things that are asked for.
+// bySearch returns the jobs of a query with several conditions.
 func bySearch(r *pgdb.Session, q *record.ListQuery) ([]record.JobRecord, error) {
 	var keys []int64
 	rest := *q
@@ -55,7 +54,7 @@ func bySearch(r *pgdb.Session, q *record.ListQuery) ([]record.JobRecord, error) 
 	return readJobs(r, pageOfKeys+selectPage, pgx.NamedArgs{"keys": keys})
 }
 
-// walk adds the keys that some steps find. It returns where to go on, 0 = there are no more.
+// walk adds the keys that searchSteps steps find. It returns where to continue; 0 = there are no more.
 func walk(r *pgdb.Session, q *record.ListQuery, keys *[]int64) (till int64, err error) {
 	sql, args := pageSQL(q)
 	args["steps"] = int64(searchSteps)
@@ -72,7 +71,7 @@ func walk(r *pgdb.Session, q *record.ListQuery, keys *[]int64) (till int64, err 
 	return till, err
 }
 
-// What a stretch of keys has of everything asked for. Each job is in each of them once.
+// The jobs of a stretch that meet one condition, each job once.
 const (
 	sweepTasks = `SELECT DISTINCT job FROM jobhost.task JOIN stream ON stream.worker=task.worker AND stream.status=task.status
 		WHERE seq>=@first AND seq<@till AND job>=@first`
@@ -83,7 +82,7 @@ const (
 	WHERE EXISTS(SELECT FROM jobhost.job WHERE seq=t.job AND created_at>=@after AND created_at<@before) ORDER BY job DESC LIMIT @limit`
 )
 
-// sweep adds the keys of a stretch, highest first.
+// sweep adds the matching keys of a stretch, highest first.
 func sweep(r *pgdb.Session, q *record.ListQuery, first, till int64, keys *[]int64) error {
 	_, args := pageSQL(q)
 	args["first"], args["till"], args["parts"] = first, till, parts(q)

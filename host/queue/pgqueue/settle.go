@@ -11,8 +11,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// taskRows are the tasks that operations look at and change, with what their attempts leave behind. It is a
-// [pgdb.Member].
+// taskRows are the tasks that operations look at and change, and what their attempts leave behind: results, failures, logs.
+// It is a [pgdb.Member].
 type taskRows struct {
 	db    *pgdb.DB
 	rows  pgdb.Table[int64, taskRow] // by key
@@ -90,7 +90,7 @@ func (r *taskRows) add(key, worker, tasks int64, job *record.JobSpec) {
 	}
 }
 
-// settle ends an attempt under its lease.
+// settle ends an attempt, if its lease is still valid.
 func (b *batch) settle(tx *pgdb.Tx, op *record.Settle, res *record.OpResult) error {
 	im, key := b.image, int64(op.Key)
 	task := im.tasks.rows.Get(tx, key)
@@ -102,7 +102,7 @@ func (b *batch) settle(tx *pgdb.Tx, op *record.Settle, res *record.OpResult) err
 		if err := b.applyEffects(tx, task.worker, op, res); err != nil || res.Err != nil {
 			return err
 		}
-		if task = im.tasks.rows.Get(tx, key); task == nil { // effects may have begun with what is done directly
+		if task = im.tasks.rows.Get(tx, key); task == nil { // effects may have called Direct, after which the image is empty
 			return nil
 		}
 	}
@@ -150,7 +150,7 @@ func (b *batch) settle(tx *pgdb.Tx, op *record.Settle, res *record.OpResult) err
 	return nil
 }
 
-// record keeps what the attempt left behind.
+// record adds the result, failure and log of an attempt.
 func (r *taskRows) record(task *taskRow, op *record.Settle) error {
 	if op.Status == record.Succeeded && len(op.Result) > 0 {
 		r.results = append(r.results, itemRow{task.seq, op.Result})
@@ -169,7 +169,7 @@ func (r *taskRows) record(task *taskRow, op *record.Settle) error {
 	return nil
 }
 
-// moveParts changes the sums of a job with several tasks, and says in res when none is open any more.
+// moveParts changes the sums of a job with several tasks, and reports in res when none is open any more.
 func (r *taskRows) moveParts(tx *pgdb.Tx, job int64, by record.StatusCounts, res *record.OpResult) {
 	sums := r.parts.Get(tx, job)
 	if sums == nil {
@@ -269,7 +269,7 @@ func (r *taskRows) update(b *pgx.Batch, tasks []taskRow) {
 		Exec(expect(len(tasks), "tasks"))
 }
 
-// expect checks that a statement has changed so many rows: the image would not be what the database has.
+// expect checks that a statement changed n rows. If it did not, the image differs from the database.
 func expect(n int, rows string) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != int64(n) {

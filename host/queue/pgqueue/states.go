@@ -11,14 +11,14 @@ func noteStates(s *pgdb.Session, op *record.NoteStates) error {
 	return err
 }
 
-// moveStates puts ids of jobs that were removed to those whose states are gone, as far as there may be states of them.
+// moveStates moves the ids of removed jobs from those with states elsewhere to those whose states are to be deleted.
 func moveStates(s *pgdb.Session, ids []string) error {
 	_, err := s.Exec(`WITH noted AS (DELETE FROM jobhost.states_noted WHERE id=ANY($1) RETURNING id)
 		INSERT INTO jobhost.states_gone (id) SELECT id FROM noted ON CONFLICT DO NOTHING`, ids)
 	return err
 }
 
-// forgetStates says that what was left of jobs was deleted.
+// forgetStates removes jobs whose states were deleted.
 func forgetStates(s *pgdb.Session, op *record.ForgetStates) error {
 	_, err := s.Exec("DELETE FROM jobhost.states_gone WHERE id=ANY($1)", op.IDs)
 	return err

@@ -27,7 +27,7 @@ func (s *Store) StatesGone(ctx context.Context, after string, limit int) ([]stri
 	return ids, nil
 }
 
-// texts returns what a query for one column of texts finds.
+// texts returns the rows of a query with one column of texts.
 func (s *Store) texts(ctx context.Context, sql string, args ...any) (list []string, err error) {
 	var text string
 	err = s.ask(ctx, func() { list = nil }, []any{&text}, func() error {

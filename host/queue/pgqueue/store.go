@@ -1,10 +1,22 @@
-// Package pgqueue keeps jobs in a PostgreSQL database that several hosts share, of which the one that leads uses the
-// store. It implements [record.Store]; what that demands beyond rows (one host that writes, group commit, lost
-// outcomes) is done by pgdb.
+// Package pgqueue keeps jobs in a PostgreSQL database that several hosts share; the leader uses the store. It implements
+// [record.Store]. What that demands beyond rows (a single writer, group commit, finding out lost outcomes) is in package pgdb.
 //
-// Most operations are made in memory, in an image of the rows that they look at, and written in sets: a statement for
-// each would cost three times as much. Those that are rare and look at rows which nobody has named, a cancel or a
-// tidy, are statements in the same transaction. Each file has the operations of one subject, and its part of the image.
+//	Commit ─► batch ─► applyOp ─┬─ in the image: rows in memory, read by key, and written in sets with the commit
+//	                            └─ applyDirect: statements, in the same transaction
+//
+// Frequent operations work on the image, since a statement for each would cost three times as much. Rare ones that search
+// for rows, such as a cancel or a tidy, are statements: see [pgdb.Tx.Direct].
+//
+// Each file has the operations of one subject. Beside its operations a subject may have its part of the image (kv_rows.go; or
+// in the same file), and its reads (kv_read.go). Where to look:
+//
+//	all of them  batch.go (what Commit does), image.go, ledger.go (keys, workers' numbers, sums), schema.go, stored.go
+//	             (how rows and texts are stored)
+//	jobs         submit.go, unique.go, effects.go (children), inbox.go (submits by SQL), object.go; claim.go, settle.go,
+//	             control.go (cancel, revive)
+//	removal      remove.go, tidy.go, dead.go, evict.go (the oldest dead letters), rewind.go (a clock that was ahead)
+//	lists        list.go, page.go and search.go (which jobs), read.go (one job), result.go
+//	the rest     kv.go, schedule.go, note.go, states.go, workflow*.go, import.go (for jobhost migrate --from)
 package pgqueue
 
 import (
@@ -30,11 +42,11 @@ var (
 	_ record.Inbox  = (*Store)(nil)
 )
 
-// Companion keeps something of jobs in tables of its own, in the same database.
+// Companion keeps something about jobs in tables of its own in the same database, such as their states.
 type Companion = record.Companion[*pgdb.Tx]
 
-// New returns the store of a term, in a database that was migrated with [Schemas] among its schemas. Closing the store
-// leaves database, term and writer as they are.
+// New returns the store of a term, in a database that was migrated with [Schemas]. Closing the store leaves database, term
+// and writer open.
 func New(ctx context.Context, db *pgdb.DB, term *pgdb.Term, writer *pgdb.Writer, companions ...Companion) (*Store, error) {
 	im := newImage(db)
 	im.companions = companions

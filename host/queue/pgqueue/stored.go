@@ -14,24 +14,24 @@ import (
 const jobColumns = `seq, job.id, name, tasks, priority, max_attempts, timeout_ns, created_at, ready_at, digest, entry, content_type,
 	labels, length(payload), options, ref`
 
-// storedJob is a job as a row with jobColumns, and perhaps more, has it.
+// storedJob is what a row with jobColumns is scanned into.
 type storedJob struct {
 	record.JobRecord
 	labels, options string
 	digest          []byte
 
-	// Of a row with parentColumns; NULL = it came from outside.
+	// Of a row with parentColumns; NULL = no job has submitted it.
 	parent                       *string
 	parentKey, parentTask, depth *int64
 }
 
-// parentColumns say who submitted a job, which jobTables know.
+// parentColumns say which task submitted a job; they need jobTables.
 const (
 	parentColumns = `parent, parent_key, child.task, depth`
 	jobTables     = `jobhost.job JOIN jobhost.worker ON worker.id=job.worker LEFT JOIN jobhost.child ON child.job=job.seq`
 )
 
-// into returns where the columns go, and more after them.
+// into returns what to scan the columns into, and more after them.
 func (j *storedJob) into(more ...any) []any {
 	return append([]any{
 		&j.Key, &j.ID, &j.Worker, &j.JobSpec.Tasks, &j.Priority, &j.MaxAttempts, &j.Timeout, &j.CreatedAt, &j.ReadyAt, &j.digest, &j.Entry, &j.ContentType,
@@ -39,12 +39,12 @@ func (j *storedJob) into(more ...any) []any {
 	}, more...)
 }
 
-// intoParent returns where parentColumns go.
+// intoParent returns what to scan parentColumns into.
 func (j *storedJob) intoParent() []any {
 	return []any{&j.parent, &j.parentKey, &j.parentTask, &j.depth}
 }
 
-// record returns the job, and makes room for that of the next row.
+// record returns the job, and clears it for the next row.
 func (j *storedJob) record() (*record.JobRecord, error) {
 	r := j.JobRecord
 	j.JobRecord = record.JobRecord{}
@@ -62,14 +62,14 @@ func (j *storedJob) record() (*record.JobRecord, error) {
 	return &r, r.SetLabels(j.labels)
 }
 
-// storedTask is a task as a row with shownColumns has it.
+// storedTask is what a row with shownColumns is scanned into.
 type storedTask struct {
 	record.TaskRecord
 	job       record.Key
 	retention int64
 }
 
-// shownColumns are those of a task that people see.
+// shownColumns are the columns of a task that are shown to people.
 const shownColumns = `seq, job, idx, status, attempt, ready_at, token, started_at, fuel, ended_at, result_size, ref, retention_ms`
 
 func (t *storedTask) into() []any {
@@ -95,7 +95,7 @@ func endOf(tasks []record.TaskRecord) (end record.Millis) {
 	return end
 }
 
-// storable reports whether a text can be in a column at all. The server answers questions about others with an error.
+// storable reports whether a text can be in a column. The server rejects queries for other texts with an error.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 // CleanText returns a text that the server takes: in UTF-8, and without NUL. Guests choose some of what people read.
@@ -112,7 +112,7 @@ func jsonText(v any, n int) (string, error) {
 	return string(text), err
 }
 
-// decode reads JSON, unless it is empty.
+// decode reads what jsonText wrote.
 func decode(text string, into any) error {
 	if text == "" {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// jobRows are the jobs that are submitted, with what is looked up for that. It is a [pgdb.Member].
+// jobRows are the jobs that are submitted, and the rows that submits look up. It is a [pgdb.Member].
 type jobRows struct {
 	db          *pgdb.DB
 	ids         pgdb.Table[string, jobHead]
 	uniq        pgdb.Table[uniqKey, uniqRow]
-	refs        pgdb.Table[string, struct{}] // names of objects that are live or gone
-	childCounts pgdb.Table[parentKey, int]   // how many jobs a job has submitted
+	refs        pgdb.Table[string, struct{}] // names of objects, live or gone
+	childCounts pgdb.Table[parentKey, int]   // how many children a job has
 
 	// What was added and not flushed:
 	jobs     []jobRow
@@ -23,7 +23,7 @@ type jobRows struct {
 	objects  []string // references
 }
 
-// jobHead is what decides on a submit with the id of a job that is there.
+// jobHead is what a submit has to know of an existing job with the same id.
 type jobHead struct {
 	seq    int64
 	digest []byte
@@ -60,7 +60,7 @@ func (r *jobRows) init(db *pgdb.DB) {
 	r.initChildren()
 }
 
-// submit adds a job with its tasks, or finds the one that is there.
+// submit adds a job with its tasks, or finds the existing one.
 func (b *batch) submit(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) error {
 	im := b.image
 	if there := im.existing(tx, job, res); there {
@@ -78,7 +78,7 @@ func (b *batch) submit(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult) e
 	return b.insert(job, res)
 }
 
-// insert adds a job that can be added.
+// insert adds a job for which submit has found no obstacle.
 func (b *batch) insert(job *record.JobSpec, res *record.OpResult) error {
 	im := b.image
 	text, err := b.textsOf(job)
@@ -98,7 +98,7 @@ func (b *batch) insert(job *record.JobSpec, res *record.OpResult) error {
 	return nil
 }
 
-// addExtras adds the rows that few jobs have beside their own and their tasks'.
+// addExtras adds the rows that only some jobs have, such as labels.
 func (im *image) addExtras(key, worker int64, job *record.JobSpec) {
 	r := &im.jobs
 	for i, item := range job.Items {
@@ -138,7 +138,7 @@ func (im *image) existing(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult
 	return true
 }
 
-// ownRef is the reference that goes with the job.
+// ownRef is the reference of the payload if it is removed with the job; empty = there is none.
 func ownRef(job *record.JobSpec) string {
 	if job.Borrowed {
 		return ""
@@ -146,14 +146,14 @@ func ownRef(job *record.JobSpec) string {
 	return job.Ref
 }
 
-// then adds the jobs that are to come with an operation that ended a task.
+// then adds the jobs that follow from an operation that ended a task, such as callbacks.
 func (b *batch) then(tx *pgdb.Tx, follow func(record.End) []*record.JobSpec, res *record.OpResult) error {
 	for _, job := range follow(record.End{Job: res.JobEnded, Final: res.Final}) {
 		var added record.OpResult
 		if err := b.submit(tx, job, &added); err != nil {
 			return err
 		}
-		if added.Err == nil && !added.Existing { // otherwise such a job is there already
+		if added.Err == nil && !added.Existing { // otherwise it was added before
 			job.Key = added.Key
 			res.Then = append(res.Then, job)
 		}
@@ -214,7 +214,7 @@ func (r *jobRows) flushJobs(b *pgx.Batch) {
 		column(r.jobs, func(j *jobRow) []byte { return notNil(j.job.Payload) }))
 }
 
-// notNil makes NULL an empty text.
+// notNil replaces nil, which would be NULL.
 func notNil(data []byte) []byte {
 	if data == nil {
 		return []byte{}
@@ -222,7 +222,7 @@ func notNil(data []byte) []byte {
 	return data
 }
 
-// forget drops what was added.
+// forget drops what was flushed or rolled back.
 func (r *jobRows) forget() {
 	clear(r.jobs)
 	clear(r.items)

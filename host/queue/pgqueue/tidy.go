@@ -8,11 +8,11 @@ import (
 const (
 	// tidyLooks is about how many jobs one operation looks at, which costs it some milliseconds.
 	tidyLooks = 2048
-	// tidyBlocks is how many blocks are looked at together at most: as many as hold so many jobs.
+	// tidyBlocks is how many blocks are looked at together at most: those that hold tidyLooks jobs.
 	tidyBlocks = tidyLooks >> 10
 )
 
-// tidy removes what is over, block by block, those first that are due longest.
+// tidy removes jobs whose time is over, block by block; the blocks that are due longest come first.
 func (b *batch) tidy(tx *pgdb.Tx, s *pgdb.Session, op *record.Tidy, res *record.OpResult) error {
 	looked, visited := 0, false
 	for blocks := 1; looked < tidyLooks && res.Removed < int64(op.Limit); blocks = min(2*blocks, tidyBlocks) {
@@ -51,7 +51,7 @@ func (b *batch) tidy(tx *pgdb.Tx, s *pgdb.Session, op *record.Tidy, res *record.
 	return err
 }
 
-// visit is a look at the jobs whose keys are in some blocks.
+// visit is one look at the jobs in some blocks of keys.
 type visit struct {
 	at, lag int64
 	blocks  []visited
@@ -61,15 +61,15 @@ type visit struct {
 	over    []keyRange
 }
 
-// visited is what comes out of the look at a block.
+// visited is the result for a block.
 type visited struct {
 	block int64
-	full  bool  // there was more to remove
-	stays bool  // there is a job that does
-	next  int64 // earliest end of what stays, 0 = none
+	full  bool  // there is more to remove
+	stays bool  // a job in it stays
+	next  int64 // when the time of the next of these is over, 0 = never
 }
 
-// due finds up to n blocks that are due.
+// due reads up to n blocks that are due.
 func (v *visit) due(s *pgdb.Session, n int) error {
 	var block int64
 	return s.Each([]any{&block}, func() error {
@@ -78,7 +78,7 @@ func (v *visit) due(s *pgdb.Session, n int) error {
 	}, "SELECT block FROM jobhost.span WHERE due>0 AND due<=$1 ORDER BY due, block LIMIT $2", v.at, n)
 }
 
-// visit removes what is over in blocks and notes when to look again.
+// visit removes the jobs in blocks whose time is over, and notes when to look at the blocks again.
 func (im *image) visit(tx *pgdb.Tx, s *pgdb.Session, v *visit) error {
 	if err := v.look(s); err != nil {
 		return err
@@ -111,15 +111,15 @@ func (im *image) visit(tx *pgdb.Tx, s *pgdb.Session, v *visit) error {
 	return err
 }
 
-// ended is what decides about a job.
+// ended is what judge has to know of a job.
 type ended struct {
 	key, tasks  int64
 	open        bool
-	first, last int64 // of the ends of what keeps its tasks; first 0 = one is kept forever
+	first, last int64 // times until which its tasks are kept; first 0 = one is kept forever
 }
 
-// look judges the jobs of the blocks. The subqueries keep their names to themselves: each is a look into an index, as
-// often as there are blocks or jobs, whatever the planner takes their numbers for.
+// look judges the jobs of the blocks. OFFSET 0 keeps the subqueries apart, so that each is a lookup in an index for each block
+// or job, whatever numbers the planner expects.
 func (v *visit) look(s *pgdb.Session) error {
 	var n int
 	var job ended
@@ -137,7 +137,7 @@ func (v *visit) look(s *pgdb.Session) error {
 		ORDER BY b.n, t.seq`, column(v.blocks, func(b *visited) int64 { return b.block }))
 }
 
-// judge marks a job as over, or notes that it stays.
+// judge adds a job to those that are removed, or notes that it stays.
 func (v *visit) judge(b *visited, job *ended) {
 	switch {
 	case job.open || job.first == 0:

@@ -12,7 +12,7 @@ type uniqKey struct {
 	name   string
 }
 
-// uniqRow is the job that holds a unique key; id is that of the job.
+// uniqRow is the job that holds a unique key, and the job's id.
 type uniqRow struct {
 	job, until int64
 	id         string
@@ -33,7 +33,7 @@ func (r *jobRows) initUniq() {
 	}
 }
 
-// taken answers a submit whose unique key belongs to a job that is there.
+// taken answers a submit whose unique key another job holds.
 func (im *image) taken(tx *pgdb.Tx, job *record.JobSpec, worker int64, res *record.OpResult) bool {
 	if job.UniqueKey == "" {
 		return false

@@ -15,17 +15,17 @@ import (
 type workflowRows struct {
 	db    *pgdb.DB
 	rows  pgdb.Table[int64, workflowRow] // by key
-	ids   pgdb.Table[string, int64]      // their keys
+	ids   pgdb.Table[string, int64]      // keys, by id
 	defs  pgdb.Table[string, []byte]     // texts of definitions, by hash
 	data  pgdb.Table[slotKey, []byte]
 	jobs  pgdb.Table[workflowJob, struct{}]
 	steps stepRows
 	outputRows
 
-	uses map[string]int64 // by how many more workflows a definition is run, not flushed
+	uses map[string]int64 // how many more workflows run a definition, not flushed
 }
 
-// workflowRow is a workflow; damaged says why it can't be read, and then it is without what can't.
+// workflowRow is a workflow. damaged says why parts of it can't be read, which are left out.
 type workflowRow struct {
 	record.WorkflowRecord
 	damaged error
@@ -34,13 +34,13 @@ type workflowRow struct {
 // slotKey names a slot of a workflow's data.
 type slotKey struct{ workflow, slot int64 }
 
-// workflowJob says that a job is one of a workflow.
+// workflowJob is a job of a workflow.
 type workflowJob struct{ workflow, job int64 }
 
 const workflowColumns = `seq, id, name, definition, status, digest, depth, parent, parent_id, parent_step, parent_mark,
 	labels, started_at, retention_ms, ended_at, expires_at, ending, record`
 
-// workflowScan is what a row with the columns above is scanned into.
+// workflowScan is what a row with workflowColumns is scanned into.
 type workflowScan struct {
 	record.WorkflowRecord
 	digest         []byte
@@ -55,7 +55,7 @@ func (s *workflowScan) into() []any {
 	}
 }
 
-// row returns what was scanned.
+// row returns the row that was scanned.
 func (s *workflowScan) row() workflowRow {
 	w := workflowRow{WorkflowRecord: s.WorkflowRecord}
 	w.Retention = millis(s.retention)

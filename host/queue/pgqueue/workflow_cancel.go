@@ -4,8 +4,8 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 )
 
-// CancelStep implements [record.WorkflowTx]. Most jobs that are cancelled have one task: a timer's is cancelled at the end
-// of each step with a deadline. So that is done in the image.
+// CancelStep implements [record.WorkflowTx]. Jobs with one task are cancelled in the image, since these are most: each step with
+// a deadline cancels its timer's job when it ends.
 func (t *workflowTx) CancelStep(id string, origin *record.Origin, at, expires record.Millis) error {
 	im := t.image
 	job := im.jobs.ids.Get(t.tx, id)
@@ -32,7 +32,7 @@ func (t *workflowTx) CancelStep(id string, origin *record.Origin, at, expires re
 	return nil
 }
 
-// cancelTask ends the only task of a job, which is open.
+// cancelTask cancels the only task of a job, which is open.
 func (im *image) cancelTask(task taskRow, op *record.Cancel, res *record.OpResult) {
 	res.Worker = im.names[task.worker]
 	res.Tasks = []record.Changed{{
@@ -48,9 +48,9 @@ func (im *image) cancelTask(task taskRow, op *record.Cancel, res *record.OpResul
 	im.count(task.worker, record.Cancelled, 1)
 }
 
-// dropped notes a job whose lane learns that it was cancelled.
+// dropped notes that the lane of a job has to drop it, since it was cancelled.
 func (t *workflowTx) dropped(d record.Dropped) {
-	for i, job := range t.res.Then { // it was submitted by this transition: no lane has heard of it
+	for i, job := range t.res.Then { // this transition has submitted it, so no lane has it yet
 		if job.ID == d.ID {
 			t.res.Then = append(t.res.Then[:i:i], t.res.Then[i+1:]...)
 			return

@@ -13,10 +13,9 @@ import (
 
 // workflowTx implements [record.WorkflowTx] on the image.
 //
-// When rows are missing the transition runs again, and what it has done is thrown away. So that it comes to ask for as much
-// as it can in one round of reading, it goes on with a guess: an id that isn't known is free, and data are null. It also
-// changes the image as if that were so, for the transitions after it. Only without its workflow, or the definition of
-// that, it ends, with errMissing.
+// When rows are missing the transition runs again, and what it did is discarded. To ask for as many rows as possible in one
+// round of reading, it continues with guesses: an unknown id is free, and data are null. It also changes the image as if that
+// were so, for the transitions after it. It stops with errMissing only without its workflow or the definition of that.
 type workflowTx struct {
 	*batch
 	tx  *pgdb.Tx
@@ -27,7 +26,7 @@ var _ record.WorkflowTx = (*workflowTx)(nil)
 
 var errMissing = errors.New("rows are missing, which are read now")
 
-// advance lets a transition happen, if there is one.
+// advance applies a transition, if there is one.
 func (b *batch) advance(tx *pgdb.Tx, t record.Transition, res *record.OpResult) error {
 	if t == nil {
 		return nil
@@ -39,7 +38,7 @@ func (b *batch) advance(tx *pgdb.Tx, t record.Transition, res *record.OpResult) 
 	return err
 }
 
-// prefetch asks for the workflow of a transition that comes with an operation, together with the rows of that.
+// prefetch asks for the workflow of an operation's transition, so that it is read together with the operation's rows.
 func (b *batch) prefetch(tx *pgdb.Tx, t record.Transition) {
 	if aimed, ok := t.(record.Aimed); ok {
 		if key := aimed.Aim(); key != 0 {
@@ -48,10 +47,10 @@ func (b *batch) prefetch(tx *pgdb.Tx, t record.Transition) {
 	}
 }
 
-// guess is taken for data that are being read.
+// guess stands in for data that are being read.
 const guess = "null"
 
-// missing is the error of a row that was asked for, if it isn't known whether that is there.
+// missing is the error of a row that Get did not return, if it has to be read first.
 func (t *workflowTx) missing() error {
 	if t.tx.Missed() {
 		return errMissing
@@ -94,7 +93,7 @@ func (t *workflowTx) WorkflowData(key record.Key, slot int) ([]byte, error) {
 	return nil, nil
 }
 
-// WorkflowSteps implements [record.WorkflowView]. No transition looks at all steps, so the image doesn't know them.
+// WorkflowSteps implements [record.WorkflowView]. Transitions don't look at all steps, so the image doesn't have them.
 func (t *workflowTx) WorkflowSteps(key record.Key) ([]record.StepRecord, error) {
 	s := t.tx.Direct()
 	if s == nil {
@@ -109,7 +108,7 @@ func (t *workflowTx) StepFailure(key record.Key, step int) (*jobhost.Failure, er
 	return t.failure(text)
 }
 
-// failure returns what a text that was asked for says.
+// failure parses a text that Get returned.
 func (t *workflowTx) failure(text *string) (*jobhost.Failure, error) {
 	if text == nil && t.tx.Missed() {
 		return new(jobhost.Failure), nil
@@ -189,7 +188,7 @@ func (t *workflowTx) SaveWorkflow(w *record.WorkflowRecord) error {
 	return nil
 }
 
-// endingText returns how a workflow has ended as JSON; empty = it has not.
+// endingText returns how a workflow ended as JSON; empty = it is open.
 func endingText(e *record.Ending) (string, error) {
 	if *e == (record.Ending{}) {
 		return "", nil
@@ -221,8 +220,8 @@ func (t *workflowTx) SaveStep(key record.Key, s *record.StepRecord) error {
 	return nil
 }
 
-// SubmitStep implements [record.WorkflowTx]. The job of a step has neither a unique key nor a parent nor an object of its
-// own, so nothing but its id can be in the way.
+// SubmitStep implements [record.WorkflowTx]. The job of a step has neither a unique key nor a parent nor an object of its own,
+// so only its id can be taken.
 func (t *workflowTx) SubmitStep(job *record.JobSpec) (refused *jobhost.Error, err error) {
 	var added record.OpResult
 	if t.image.existing(t.tx, job, &added) {

@@ -16,7 +16,7 @@ func (r *workflowRows) Flush(b *pgx.Batch) error {
 	return nil
 }
 
-// storedWorkflow is a row with its texts.
+// storedWorkflow is a row with its JSON texts.
 type storedWorkflow struct {
 	*workflowRow
 	labels, ending string
@@ -67,7 +67,7 @@ func (r *workflowRows) insert(b *pgx.Batch, added []storedWorkflow) {
 		text(func(w *storedWorkflow) string { return w.ending }), column(added, func(w *storedWorkflow) []byte { return notNil(w.Record) }))
 }
 
-// update writes what can change of a workflow. An index is touched only when what it has changes.
+// update writes the columns of a workflow that can change. PostgreSQL touches an index only if its columns do.
 func (r *workflowRows) update(b *pgx.Batch, changed []storedWorkflow) {
 	number := func(of func(*storedWorkflow) int64) []int64 { return column(changed, of) }
 	b.Queue(r.db.SQL(`UPDATE jobhost.workflow AS w SET status=t.status, ended_at=t.ended_at, expires_at=t.expires_at, ending=t.ending, record=t.record

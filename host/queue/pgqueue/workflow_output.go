@@ -10,21 +10,21 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// outputRows are what jobs have left behind, as transitions look at it. They are known for one commit only: the next one
-// may change them.
+// outputRows are the results and failures of jobs that transitions look at. They are kept for one commit only, since the next
+// one may change them.
 type outputRows struct {
 	outputs pgdb.Table[outputKey, outputRow]
 	dead    pgdb.Table[string, deadTask] // by the id of the job
 	last    pgdb.Table[int64, string]    // the last failures of tasks, in JSON
 }
 
-// outputKey asks for the results of a job if they have no more than most bytes.
+// outputKey stands for the results of a job, if they have no more than most bytes.
 type outputKey struct {
 	id   string
 	most int64
 }
 
-// outputRow is what the tasks of a job have returned: data of the tasks with these keys.
+// outputRow is the results of a job: data has those of the tasks in keys.
 type outputRow struct {
 	seq, tasks, size int64
 	ref              string
@@ -79,7 +79,7 @@ func (r *outputRows) Flushed() {
 	r.last.Flushed()
 }
 
-// output returns what the job has returned.
+// output returns the results of the job.
 func (o *outputRow) output(most int64) *record.JobOutput {
 	out := &record.JobOutput{Tasks: int(o.tasks), Size: o.size, Ref: o.ref}
 	if o.ref != "" || o.size > most {
@@ -95,7 +95,7 @@ func (o *outputRow) output(most int64) *record.JobOutput {
 	return out
 }
 
-// changed returns the row with what the commit has changed of the tasks.
+// changed returns the row with this commit's changes of the tasks.
 func (o *outputRow) changed(tasks *taskRows) *outputRow {
 	is, changed := *o, false
 	for key := o.seq; key < o.seq+o.tasks; key++ {
@@ -122,7 +122,7 @@ func (o *outputRow) changed(tasks *taskRows) *outputRow {
 	return &is
 }
 
-// changed returns the first dead task with what the commit has changed of the tasks; 0 = there is none.
+// changed returns the first dead task with this commit's changes of the tasks; 0 = there is none.
 func (d *deadTask) changed(tasks *taskRows) int64 {
 	for key := d.seq; key < d.seq+d.tasks && (d.first == 0 || key < d.first); key++ {
 		if c, ok := tasks.rows.Change(key); ok && c.Is.status == record.Dead {
@@ -132,7 +132,7 @@ func (d *deadTask) changed(tasks *taskRows) int64 {
 	return d.first
 }
 
-// lastFailure returns the last failure of a task among those that are not flushed; empty = none is.
+// lastFailure returns the last failure of a task that was not flushed; empty = there is none.
 func (r *taskRows) lastFailure(task int64) string {
 	for i := len(r.failures) - 1; i >= 0; i-- {
 		if r.failures[i].task == task {

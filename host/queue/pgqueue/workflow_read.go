@@ -10,12 +10,12 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// workflowView implements [record.WorkflowView] for people, in a snapshot.
+// workflowView implements [record.WorkflowView] in a snapshot, for showing workflows.
 type workflowView struct {
 	s    *pgdb.Session
-	rows *workflowRows // whose tables know how rows are read
+	rows *workflowRows // for the queries of its tables only
 
-	// The steps of a workflow are followed by what they have returned, which is read together.
+	// After the steps of a workflow their results are asked for; they are read together.
 	steps    record.Key
 	outputs  map[string]*outputRow
 	children *childRows

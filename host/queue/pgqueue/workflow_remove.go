@@ -45,11 +45,11 @@ func (b *batch) deleteWorkflow(tx *pgdb.Tx, s *pgdb.Session, op *record.DeleteWo
 	return tellGone(s, res)
 }
 
-// laterRemoval is how much longer a workflow is kept of which a step still runs.
+// laterRemoval is how much longer a workflow is kept while one of its steps runs.
 const laterRemoval = 60_000 // milliseconds
 
-// tidyWorkflows removes workflows whose time is over, about as many tasks as there is room for. more says that there are
-// others, or something is left of one.
+// tidyWorkflows removes workflows whose time is over, up to about op.Limit tasks. more = there are others, or some of a
+// workflow is left.
 func (b *batch) tidyWorkflows(tx *pgdb.Tx, s *pgdb.Session, op *record.Tidy, res *record.OpResult) (more bool, err error) {
 	for res.Removed < int64(op.Limit) {
 		roots, err := dueWorkflows(s, int64(op.At), int64(op.Limit)-res.Removed)
@@ -66,7 +66,7 @@ func (b *batch) tidyWorkflows(tx *pgdb.Tx, s *pgdb.Session, op *record.Tidy, res
 	return true, nil
 }
 
-// dueWorkflows returns workflows whose time is over. Those of which a step still runs are kept for longer.
+// dueWorkflows returns workflows whose time is over. It extends the time of those with a step that runs.
 func dueWorkflows(s *pgdb.Session, at, room int64) (roots []int64, err error) {
 	for len(roots) == 0 {
 		var due []int64
@@ -100,15 +100,14 @@ func dueWorkflows(s *pgdb.Session, at, room int64) (roots []int64, err error) {
 	return roots, nil
 }
 
-// below are workflows and those that are their steps, and theirs, each level after the one above. The subquery keeps the
-// planner from taking anything but the index.
+// below selects workflows, those that are their steps, and so on, level by level. The subquery makes the planner use the index.
 const below = `WITH RECURSIVE below(root, seq, parent, level) AS (
 	SELECT seq, seq, 0::bigint, 0 FROM unnest($1::bigint[]) AS t(seq)
 	UNION ALL SELECT below.root, w.seq, below.seq, below.level+1 FROM below
 	CROSS JOIN LATERAL (SELECT seq FROM jobhost.workflow WHERE parent>0 AND parent=below.seq OFFSET 0) AS w) `
 
-// runningBelow returns, of those of these workflows that run or a step of which does, or one of its steps, the id of one
-// that runs. That is so when it was retried after the end of the one above.
+// runningBelow returns, for each of some workflows that runs or has a running workflow below it, the id of one that runs. That
+// happens when a step was retried after the workflow above it had ended.
 func runningBelow(s *pgdb.Session, roots []int64) (map[int64]string, error) {
 	running := map[int64]string{}
 	var root int64
@@ -130,15 +129,14 @@ type workflowRemoval struct {
 	more  bool // something is left
 }
 
-// leaf is a workflow that is to be removed, after those that are its steps.
+// leaf is a workflow to remove. Those that are its steps are removed before it.
 type leaf struct {
 	key, parent int64
-	stays       bool // something is left of it
+	stays       bool // some of it is left
 }
 
-// remove removes jobs of workflows, and those of the workflows that have none left, and returns how many of the given ones
-// have gone. From its first job on a workflow is not shown any more, and if the removal stops on the way its time is over,
-// so that it is tidied away.
+// remove removes workflows with all below them: first their jobs, as many as there is room for, then those without jobs. It
+// returns how many of the given ones are gone. They are hidden at once, and the rest of them is removed by a later tidy.
 func (r *workflowRemoval) remove(roots []int64) (gone int64, err error) {
 	if err := r.hide(roots); err != nil {
 		return 0, err
@@ -164,7 +162,7 @@ func (r *workflowRemoval) remove(roots []int64) (gone int64, err error) {
 	return gone, r.drop(over)
 }
 
-// hide keeps workflows from being shown, and those below from being retried.
+// hide keeps workflows from being shown, and those below them from being retried.
 func (r *workflowRemoval) hide(roots []int64) error {
 	n, err := r.s.Exec("UPDATE jobhost.workflow SET status=4, expires_at=1 WHERE seq=ANY($1) AND status<>4", roots)
 	if n == 0 || err != nil {
@@ -174,7 +172,7 @@ func (r *workflowRemoval) hide(roots []int64) error {
 	return err
 }
 
-// leaves returns the workflows and those that are their steps, the lowest first, as many as there is room for.
+// leaves returns the workflows and all below them, the lowest first, as many as there is room for.
 func (r *workflowRemoval) leaves(roots []int64) (leaves []leaf, err error) {
 	var l leaf
 	err = r.s.Each([]any{&l.key, &l.parent}, func() error {
@@ -187,16 +185,16 @@ func (r *workflowRemoval) leaves(roots []int64) (leaves []leaf, err error) {
 	return leaves, err
 }
 
-// leafJob is a job of a workflow; id is empty when it is gone already.
+// leafJob is a job of a workflow; without an id it was removed before.
 type leafJob struct {
-	at         int // its leaf, from 1
+	at         int // number of its leaf, from 1
 	key, tasks int64
 	id         string
 	options    string
 	open       bool
 }
 
-// removeJobs removes the jobs of the leaves, as many as there is room for, and marks those of which some are left.
+// removeJobs removes the jobs of the leaves, as many as there is room for, and marks leaves that have jobs left.
 func (r *workflowRemoval) removeJobs(leaves []leaf) error {
 	jobs, err := r.jobs(leaves)
 	if err != nil {
@@ -220,7 +218,7 @@ func (r *workflowRemoval) removeJobs(leaves []leaf) error {
 		}
 		if job.id != "" {
 			over = addRange(over, keyRange{job.key, job.key + job.tasks})
-			r.image.expires(job.key, r.at) // or its block would not be looked at again when it is empty
+			r.image.expires(job.key, r.at) // so that its block is looked at again, and removed when it is empty
 		}
 		tasks += job.tasks
 		done = append(done, workflowJob{leaves[job.at-1].key, job.key})
@@ -249,7 +247,7 @@ func (r *workflowRemoval) jobs(leaves []leaf) (jobs []leafJob, err error) {
 		ORDER BY t.n, w.job LIMIT $2`, column(leaves, func(l *leaf) int64 { return l.key }), r.room+1)
 }
 
-// cancel ends the tasks of a job that was revived. Its lane must forget it, and its attempt be cancelled.
+// cancel cancels the tasks of a job that was revived. Its lane has to drop it and cancel its attempt.
 func (r *workflowRemoval) cancel(job *leafJob) error {
 	var spec record.JobSpec
 	if _, err := spec.SetOptions(job.options); err != nil {
@@ -265,7 +263,7 @@ func (r *workflowRemoval) cancel(job *leafJob) error {
 	return nil
 }
 
-// drop deletes the rows of workflows without jobs, and their definitions with the last that runs them.
+// drop deletes the rows of workflows that have no jobs left, and definitions that no other workflow runs.
 func (r *workflowRemoval) drop(keys []int64) error {
 	if len(keys) == 0 {
 		return nil

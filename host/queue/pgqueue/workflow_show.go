@@ -7,8 +7,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// What is shown of a workflow is what the jobs and the workflows that are its steps have returned. There may be hundreds
-// of them, so they are read together.
+// A workflow is shown with the results of its steps, which are jobs or workflows. There may be hundreds of them, so they are
+// read together.
 
 // JobOutput implements [record.WorkflowView].
 func (v *workflowView) JobOutput(id string, most int) (*record.JobOutput, error) {
@@ -27,14 +27,13 @@ func (v *workflowView) JobOutput(id string, most int) (*record.JobOutput, error)
 	return o.output(int64(most)), nil
 }
 
-// Bounds of what is read of all steps of a workflow together, in bytes.
+// Bounds of the results of all steps that are read together, in bytes: of one, and of all.
 const (
 	readOutput  = 64 << 10
 	readOutputs = 1 << 20
 )
 
-// readOutputs reads what the jobs of the workflow have returned: of all how large it is, and the content of those that
-// are small, as far as there is room.
+// readOutputs reads the results of the workflow's jobs: the sizes of all, and the content of small ones up to readOutputs in all.
 func (v *workflowView) readOutputs() error {
 	v.outputs = map[string]*outputRow{}
 	var id string
@@ -55,16 +54,16 @@ func (v *workflowView) readOutputs() error {
 		int64(v.steps), int64(readOutput), int64(readOutputs))
 }
 
-// childRows are workflows that are steps of another one, with what was kept in slots of theirs.
+// childRows are the workflows that are steps of another one, with data of theirs.
 type childRows struct {
 	byID map[string]*workflowRow
 	keys []int64
 	data map[slotKey][]byte
-	read map[int64]bool // slots
+	read map[int64]bool // slots whose data were read
 }
 
-// Bounds of what is read of all workflows that are steps of another one together: the latest ones, so many, with so many
-// bytes of records.
+// Bounds of the workflows below another one that are read together: the latest ones, up to this number and these bytes of
+// records.
 const (
 	readChildren = 1000
 	readRecords  = 4 << 20
@@ -97,8 +96,8 @@ func (v *workflowView) childrenOfSteps() (*childRows, error) {
 	return c, nil
 }
 
-// kept returns what is in a slot of one of the workflows, and reads it of all of them if it is small. Nil = it has to be
-// read by itself.
+// kept returns the data in a slot of one of the workflows. It reads the slot of all of them, if their data are small; nil = the
+// data have to be read by themselves.
 func (c *childRows) kept(s *pgdb.Session, key slotKey) ([]byte, error) {
 	if c == nil || !slices.Contains(c.keys, key.workflow) {
 		return nil, nil

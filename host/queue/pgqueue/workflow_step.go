@@ -7,8 +7,8 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// stepRows are the steps of workflows. What they are is never asked for but their failures, so they are written without
-// having been read.
+// stepRows are the steps of workflows that are to be written. Transitions only read the failures of steps, so steps are written
+// without having been read.
 type stepRows struct {
 	db       *pgdb.DB
 	failures pgdb.Table[stepKey, string] // in JSON; empty = none
@@ -20,7 +20,7 @@ type stepRows struct {
 
 type stepKey struct{ workflow, step int64 }
 
-// stepRow is what is saved of a step.
+// stepRow is a row of the table of steps.
 type stepRow struct {
 	stepKey
 	status             string
@@ -74,7 +74,7 @@ func (r *stepRows) save(s stepRow) {
 		r.saved = append(r.saved, s)
 		return
 	}
-	// As the statement of flush does with a row that is there.
+	// The same as the statement in flush does with an existing row.
 	was := &r.saved[i]
 	if was.number == s.number && s.tasks == 0 {
 		s.tasks = was.tasks

@@ -10,14 +10,14 @@ import (
 
 const (
 	deleteAtOnce = 64  // objects
-	removeAtOnce = 128 // pieces of one transaction, 32 MiB: none takes long
-	// cutOffAfter is the age of the last piece of an upload that was cut off. Guests may be silent for as long as an attempt
-	// may take, which is a day.
+	removeAtOnce = 128 // pieces in one transaction, 32 MiB, so that none takes long
+	// cutOffAfter is how long after its last piece an upload counts as cut off. A guest may be silent for as long as an attempt
+	// may take, a day.
 	cutOffAfter = 48 * time.Hour
 )
 
-// Delete implements [payload.Store]. Objects are gone at once, and then their pieces are removed. If that is cut off, the
-// sweep goes on with it.
+// Delete implements [payload.Store]. Objects are gone at once; their pieces are removed afterwards. If that is interrupted,
+// Sweep does the rest.
 func (s *Store) Delete(ctx context.Context, keys []string) error {
 	for some := range slices.Chunk(keys, deleteAtOnce) {
 		err := s.db.Send(ctx, func(b *pgx.Batch) {
@@ -36,7 +36,7 @@ func (s *Store) Delete(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// remove removes the pieces of what is dead, and then what is known of it.
+// remove removes the pieces of dead uploads and objects, and then their rows in payload_partial.
 func (s *Store) remove(ctx context.Context, keys []string) error {
 	ranges, err := s.dead(ctx, keys)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Store) remove(ctx context.Context, keys []string) error {
 	})
 }
 
-// pieces are some of one object.
+// pieces is a range of pieces of an object.
 type pieces struct {
 	key      string
 	from, to int64
@@ -70,8 +70,8 @@ type pieces struct {
 
 func (p pieces) size() int64 { return p.to - p.from }
 
-// dead returns the pieces of what is dead, in ranges that one transaction can remove. A statement of an upload that was
-// sent twice may have come after all others, and the object is whole: then it is not dead.
+// dead returns the pieces of dead uploads and objects, in ranges that one transaction can remove. It leaves out objects that
+// exist: a repeated statement of an upload may have arrived after the object was complete.
 func (s *Store) dead(ctx context.Context, keys []string) (ranges []pieces, err error) {
 	err = s.db.Send(ctx, func(b *pgx.Batch) {
 		ranges = nil

@@ -1,14 +1,14 @@
 // Package pgpayload keeps payloads in the PostgreSQL that hosts share, so that they need no other store. It implements
 // [payload.Store].
 //
-//	payload_object   the objects, each with its number of pieces: it comes last, so that an object is there whole or not
+//	payload_object   the objects with their numbers of pieces; a row is written last, so that objects are complete or absent
 //	payload_piece    their pieces, of up to 256 KiB
-//	payload_partial  objects that are being written or removed, so that pieces are found that are left of them
+//	payload_partial  objects that are being written or removed, by which leftover pieces are found
 //	payload_mark     marks: see [payload.Marker]
 //
-// Any host may read and write, whichever leads: only one upload writes an object, which is never changed after that.
-// No transaction lasts longer than one message, and no connection is held between two of them, so the database
-// notices neither slow guests nor slow clients.
+// Any host may read and write, not only the leader: an object is written by one upload, and never changed afterwards. A
+// transaction is one message, and no connection is held between two messages, so slow guests and clients don't burden the
+// database.
 package pgpayload
 
 import (
@@ -29,7 +29,7 @@ var (
 	_ payload.Marker  = (*Store)(nil)
 )
 
-// New returns a store in a database, which has the tables of [Schemas] and stays open when the store is closed.
+// New returns a store in a database, which has the tables of [Schemas]. Closing the store leaves the database open.
 func New(db *pgdb.DB) *Store { return &Store{db} }
 
 // List implements [payload.Store].

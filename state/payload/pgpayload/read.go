@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// readAtOnce is how many pieces are read in one message, and are in memory.
+// readAtOnce is how many pieces are read in one message, and kept in memory.
 const readAtOnce = 4
 
 // Open implements [payload.Store].

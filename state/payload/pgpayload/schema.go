@@ -5,8 +5,7 @@ import "github.com/jobhost/jobhost/internal/pgdb"
 // Schemas returns the tables of the store.
 func Schemas() []pgdb.Schema { return []pgdb.Schema{{Name: "payload", Steps: []string{schema}}} }
 
-// schema compresses nothing: what compresses well was compressed before, if that is wanted. Keys are compared byte by
-// byte.
+// schema turns compression off: payloads are compressed before they get here, if at all. Keys are compared byte by byte.
 const schema = `
 CREATE TABLE jobhost.payload_object (key text COLLATE "C" PRIMARY KEY, pieces bigint NOT NULL);
 CREATE TABLE jobhost.payload_piece (key text COLLATE "C", n bigint, data bytea NOT NULL, PRIMARY KEY (key, n));

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// pieceBytes is what an upload has in memory, and there may be one for each attempt. With 1 MiB writing is half as fast
-	// again, and takes four times the memory.
+	// pieceBytes is how much of an upload is kept in memory, and there may be an upload for each attempt. With 1 MiB writing is
+	// 1.5 times as fast, but takes four times the memory.
 	pieceBytes  = 256 << 10
-	abortWithin = 10 * time.Second // a removal after an error
+	abortWithin = 10 * time.Second // timeout of Abort
 )
 
 // upload is an object in the making.
 type upload struct {
 	store  *Store
-	ctx    context.Context // of its making
+	ctx    context.Context // of Create
 	key    string
 	piece  []byte // not sent yet
 	pieces int64  // that were sent
-	tried  bool   // something may be in the database
+	tried  bool   // some of it may be in the database
 	done   bool
 }
 
@@ -38,7 +38,7 @@ func (s *Store) Create(ctx context.Context, key string) (payload.Object, error) 
 	return &upload{store: s, ctx: ctx, key: key}, nil
 }
 
-// Write implements [payload.Object]. A piece is sent when more follows, so that Commit sends the last one itself.
+// Write implements [payload.Object]. It sends a piece when more data follow: Commit sends the last one.
 func (u *upload) Write(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
 		return 0, context.Cause(u.ctx)
@@ -57,9 +57,9 @@ func (u *upload) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// Statements of an upload. A piece is taken only as long as the upload is known and not dead, and locks its row: one that
-// comes late, after its connection was lost, adds nothing to what was removed meanwhile. They may run twice: see
-// [pgdb.DB.Send].
+// Statements of an upload. A piece is accepted only while the upload has a row in payload_partial that is not dead, and locks
+// that row: a piece that arrives late, after its connection was lost, adds nothing to an upload that was removed meanwhile.
+// The statements are idempotent: see [pgdb.DB.Send].
 const (
 	firstPiece = `WITH own AS (
 			INSERT INTO jobhost.payload_partial AS p (key, written, dead) VALUES ($1, now(), false)
@@ -70,18 +70,18 @@ const (
 			UPDATE jobhost.payload_partial SET written=now() WHERE key=$1 AND NOT dead RETURNING key)
 		INSERT INTO jobhost.payload_piece (key, n, data) SELECT key, $2, $3 FROM own
 		ON CONFLICT (key, n) DO UPDATE SET data=excluded.data`
-	// unsynced lets the server answer before what the transaction wrote is on its disk. The log is written in order, so with
-	// the object all of its pieces are.
+	// unsynced lets the server answer before the transaction is on disk. The log is written in order, so when the object is on
+	// disk all of its pieces are.
 	unsynced = `SELECT set_config('synchronous_commit', 'off', true)`
-	// whole makes the object of its pieces, if all are there: the server may have crashed since.
+	// whole adds the object if all of its pieces are there: the server may have crashed meanwhile and lost some.
 	whole = `WITH own AS (
 			DELETE FROM jobhost.payload_partial WHERE key=$1 AND NOT dead
 			AND (SELECT count(*) FROM jobhost.payload_piece WHERE key=$1)=$2 RETURNING key)
 		INSERT INTO jobhost.payload_object (key, pieces) SELECT key, $2 FROM own`
-	// isWhole finds the object, also if it was made when the message was sent the first time. It writes, so that the answer
-	// waits for the disk and the replicas that the first answer, which was lost, would have waited for.
+	// isWhole finds the object, even if it was added when the message was sent the first time. It writes, so that the answer
+	// waits for disk and replicas as the first one, which was lost, would have.
 	isWhole = `UPDATE jobhost.payload_object SET pieces=pieces WHERE key=$1`
-	// onlyPiece and onlyObject are an object of one message.
+	// onlyPiece and onlyObject add an object in one message.
 	onlyPiece = `INSERT INTO jobhost.payload_piece (key, n, data) VALUES ($1, 0, $2)
 		ON CONFLICT (key, n) DO UPDATE SET data=excluded.data`
 	onlyObject = `INSERT INTO jobhost.payload_object (key, pieces) VALUES ($1, $2)
@@ -90,7 +90,7 @@ const (
 
 var errLost = errors.New("the server has lost a part of the object: it has crashed, or nothing was written for two days")
 
-// send writes a piece, behind which more will come.
+// send writes a piece that is not the last one.
 func (u *upload) send() error {
 	u.tried = true
 	var taken int64
@@ -112,8 +112,8 @@ func (u *upload) send() error {
 	return nil
 }
 
-// queuePiece queues the statement that adds a piece. It comes first in its message: until the server has all of a piece,
-// no transaction has begun.
+// queuePiece queues the statement that adds a piece. It has to be the first of its message: then no transaction begins until
+// the server has received all of the piece.
 func (u *upload) queuePiece(b *pgx.Batch) *pgx.QueuedQuery {
 	statement := nextPiece
 	if u.pieces == 0 {
@@ -171,5 +171,5 @@ func (u *upload) Abort() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), abortWithin)
 	defer cancel()
-	_ = u.store.Delete(ctx, []string{u.key}) // what stays is swept
+	_ = u.store.Delete(ctx, []string{u.key}) // Sweep removes what is left
 }
