@@ -26,24 +26,25 @@ import (
 	"github.com/jobhost/jobhost/state/payload"
 )
 
-// clustered is a host that shares its store with others: what outlives the terms in which it leads.
+// clustered is a host that shares its store with others. It has what outlives a term: the database, the API's listener, the
+// engine, the payload stores. A term is one call of lead, with a host.Host and stores of its own.
 type clustered struct {
 	env      *env
 	manifest *manifest.Manifest
 	metrics  *metrics.Metrics
 	logger   *slog.Logger
 	orders   *orders
-	beside   map[string]service // run while it leads
+	beside   map[string]service // run beside the host while it leads
 	db       *pgdb.DB
 	member   *cluster.Member
 	token    string
 	listener net.Listener
-	payloads *payload.Set // nil = all is in the database
+	payloads *payload.Set // nil = payloads are in the database
 	engine   runtime.Engine
-	checked  atomic.Pointer[manifest.Manifest] // the last one without faults; nil = that of the start
+	checked  atomic.Pointer[manifest.Manifest] // the last manifest without faults; nil = that of the start
 	leads    atomic.Pointer[host.Host]         // nil = it stands by
-	ending   atomic.Bool                       // it was told to stop
-	standsBy chan struct{}                     // says that it stands by; holds one, more would say nothing new
+	ending   atomic.Bool                       // it is stopping
+	standsBy chan struct{}                     // wakes warm when it stands by; has room for one, more would change nothing
 }
 
 // runCluster runs a host that shares its store with others, until ctx ends.
@@ -98,7 +99,7 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 	return c.serve(ctx)
 }
 
-// serve runs the member and the API side by side. The end of one ends the other.
+// serve runs the member and the API together. The end of one ends the other.
 func (c *clustered) serve(ctx context.Context) error {
 	own, err := api.New(c.apiConfig(func() (jobhost.Server, error) {
 		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stands by"}
@@ -147,20 +148,20 @@ func (c *clustered) serve(ctx context.Context) error {
 			return nil
 		}),
 		root.Go("api", func(context.Context) error {
-			defer leave() // what was passed on has its answer
+			defer leave() // not before forwarded requests are answered
 			defer cancel()
 			faceErr = api.Serve(serving, handler, func() { own.Stop(); c.member.Stop() }, c.listener, api.ServeConfig{Logger: c.logger})
 			return nil
 		}),
 	)
-	report, _ := root.Join(context.Background()) // without an end it waits to the end
+	report, _ := root.Join(context.Background()) // without a deadline there is no error
 	return errors.Join(err, memberErr, faceErr, report.Err())
 }
 
-// retireTime is how long a host that ends waits for the next leader, to which it passes on what clients ask meanwhile.
+// retireTime is how long a host that is stopping waits for the next leader, to which it forwards requests meanwhile.
 const retireTime = 5 * time.Second
 
-// retire hands over what this host does, and reports whether another host goes on with it.
+// retire hands over to another host, and reports whether one has taken over.
 func (c *clustered) retire(ctx context.Context) bool {
 	c.ending.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, retireTime)
@@ -191,7 +192,7 @@ func (c *clustered) apiConfig(server func() (jobhost.Server, error)) api.Config 
 	}
 }
 
-// ready returns nil while jobs are taken, by this host or by the one that leads.
+// ready returns nil if jobs are accepted, by this host or by the leader that it reaches.
 func (c *clustered) ready() error {
 	if c.ending.Load() {
 		return errEnding
@@ -204,7 +205,7 @@ func (c *clustered) ready() error {
 
 var errEnding = &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host is stopping", Hint: "ask another host of the cluster"}
 
-// load tells how many tasks this host can run and runs.
+// load returns how many tasks this host can run at a time, and how many it runs.
 func (c *clustered) load() (slots, busy int) {
 	if h := c.leads.Load(); h != nil {
 		return h.Load()
@@ -212,7 +213,7 @@ func (c *clustered) load() (slots, busy int) {
 	return 0, 0
 }
 
-// lead is one life of the host, in a term in which it leads.
+// lead runs a host during a term.
 func (c *clustered) lead(ctx context.Context, term *pgdb.Term) (err error) {
 	m, cfg, err := c.current()
 	if err != nil {
@@ -241,7 +242,7 @@ func (c *clustered) lead(ctx context.Context, term *pgdb.Term) (err error) {
 	return c.live(ctx, term, h, face)
 }
 
-// live runs a host, and what goes with it once it is ready.
+// live runs a host, and once it is ready the services beside it.
 func (c *clustered) live(ctx context.Context, term *pgdb.Term, h *host.Host, face *api.API) error {
 	c.leads.Store(h)
 	defer c.leads.Store(nil)
@@ -274,11 +275,11 @@ func (c *clustered) live(ctx context.Context, term *pgdb.Term, h *host.Host, fac
 			return nil
 		}))
 	}
-	report, _ := root.Join(context.Background()) // without an end it waits to the end
+	report, _ := root.Join(context.Background()) // without a deadline there is no error
 	return errors.Join(err, hostErr, report.Err())
 }
 
-// listens returns where this host listens, which no worker may reach.
+// listens returns the addresses of this host, which workers must not reach.
 func (c *clustered) listens() (all []netip.AddrPort) {
 	if tcp, ok := c.listener.Addr().(*net.TCPAddr); ok {
 		all = append(all, tcp.AddrPort())

@@ -12,7 +12,7 @@ import (
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
-// This file is what the API of a host in a cluster answers about its hosts, and the token that it shares with the others'.
+// This file has what the API answers about the hosts of a cluster, and the API's token, which they share.
 
 // Hosts implements [jobhost.Cluster].
 func (c *clustered) Hosts(ctx context.Context) ([]jobhost.HostStatus, error) {
@@ -51,8 +51,8 @@ func (c *clustered) asked(ctx context.Context, name string, ask func(context.Con
 	return jobhost.HostStatus{}, err
 }
 
-// sharedToken returns the token that all hosts of a cluster have. The first one offers that of its file, and the files of
-// the others get it, so that commands find it.
+// sharedToken returns the token of the API that all hosts of a cluster have: that in the token file of the first host. The others
+// write it to their files, where commands look for it.
 func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("create token: %w", err)

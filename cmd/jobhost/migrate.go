@@ -59,7 +59,7 @@ manifest. With --check all is read and nothing is written.`,
 	return cmd
 }
 
-// migrate brings a database up to date, or says what there is to do.
+// migrate brings a database up to date; with check it only reports what there is to do.
 func migrate(ctx context.Context, e *env, m *manifest.Manifest, check bool) error {
 	if m.Host.Store.Driver != manifest.Postgres {
 		return &jobhost.Error{

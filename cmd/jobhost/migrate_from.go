@@ -30,7 +30,7 @@ type migration struct {
 	Check   bool     // nothing is written
 }
 
-// move is a store on SQLite on its way into a PostgreSQL.
+// move copies a store on SQLite into PostgreSQL.
 type move struct {
 	dir      string
 	source   *sqlitedb.Source
@@ -102,7 +102,7 @@ func migrateFrom(ctx context.Context, e *env, m *manifest.Manifest, how migratio
 	return e.tellMoved(&v.moved)
 }
 
-// check reads all that would be copied.
+// check reads everything that would be copied.
 func (v *move) check(ctx context.Context) error {
 	if err := v.refuseHosts(ctx); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (v *move) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(outdatedParts(versions)) == 0 { // else there is nothing in them, or hosts are to be asked first
+	if len(outdatedParts(versions)) == 0 { // otherwise there are no tables, or older ones
 		if err := v.db.Read(ctx, refuseOccupied); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (v *move) check(ctx context.Context) error {
 	return v.refuseDamaged()
 }
 
-// run copies everything, in a term in which no host can lead.
+// run copies everything, in a term of its own, so that no host can lead meanwhile.
 func (v *move) run(ctx context.Context) (err error) {
 	if err := v.refuseHosts(ctx); err != nil {
 		return err
@@ -195,18 +195,18 @@ func (v *move) refuseHosts(ctx context.Context) error {
 	}
 }
 
-// acquire begins a term. It waits for the lease of a host that has ended without giving it up, and not for another move.
+// acquire begins a term. It waits for the lease of a host that was killed to expire, but not for another move to end.
 func (v *move) acquire(ctx context.Context) (*pgdb.Term, error) {
 	busy := &jobhost.Error{
 		Code: jobhost.CodeConflict, Field: "host.store", Message: "the database has a leader that doesn't end",
-		Hint: "stop all hosts of the cluster, and another jobhost migrate --from",
+		Hint: "stop all hosts of the cluster, and any other jobhost migrate --from",
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*v.db.Lease(), busy)
 	defer cancel()
 	return v.db.Acquire(ctx)
 }
 
-// refuseOccupied refuses a database that has something in it already.
+// refuseOccupied refuses a database that isn't empty.
 func refuseOccupied(s *pgdb.Session) error {
 	what, err := pgqueue.Occupied(s)
 	if err == nil && what == "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/jobhost/jobhost/state/payload/filepayload"
 )
 
-// payloadMove is what becomes of payloads that lie outside of the store. References name their store, so what was in a
-// folder goes into the one that has its name now; what is in a store that all hosts reach stays there.
+// payloadMove copies payloads that are outside of the SQLite store. A reference names its payload store, so payloads from a folder
+// are copied into the store that has its name in the manifest. Payloads in stores that all hosts reach stay there.
 type payloadMove struct {
 	move    *move
 	from    map[string]string        // folders that are copied, by the names of their stores
@@ -42,7 +42,7 @@ func payloadFolders(e *env, flags []string) (map[string]string, error) {
 	return folders, nil
 }
 
-// planPayloads finds out what becomes of payloads, before anything is changed.
+// planPayloads decides which payloads are copied, before anything is changed.
 func planPayloads(v *move, m *manifest.Manifest, folders map[string]string, logger *slog.Logger) (*payloadMove, error) {
 	p := &payloadMove{move: v, from: map[string]string{}, to: map[string]payload.Store{}}
 	if own := filepath.Join(v.dir, "payloads"); folders[manifest.LocalPayloads] == "" {
@@ -79,7 +79,7 @@ func planPayloads(v *move, m *manifest.Manifest, folders map[string]string, logg
 	return p, nil
 }
 
-// plan decides about a store, of which a folder may be known.
+// plan decides about one payload store; folder is empty if it isn't known.
 func (p *payloadMove) plan(v *move, s *manifest.PayloadStore, folder string, logger *slog.Logger) (err error) {
 	switch {
 	case folder == "" && s.Kind == manifest.DatabasePayloads:
@@ -97,7 +97,7 @@ func (p *payloadMove) plan(v *move, s *manifest.PayloadStore, folder string, log
 	return nil
 }
 
-// each calls do for all objects that are to be copied.
+// each calls do for each object to copy.
 func (p *payloadMove) each(ctx context.Context, source *sqlitedb.Source, do func(context.Context, payload.Ref) error) error {
 	err := sqlitequeue.EachRef(source, func(text string) error {
 		if ctx.Err() != nil {
@@ -138,7 +138,7 @@ func (p *payloadMove) lose(ref payload.Ref) {
 	}
 }
 
-// look sees that an object is there.
+// look checks that an object is there.
 func (p *payloadMove) look(_ context.Context, ref payload.Ref) error {
 	r, err := filepayload.OpenObject(p.from[ref.Store], ref.Key)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *payloadMove) look(_ context.Context, ref payload.Ref) error {
 	return r.Close()
 }
 
-// copy copies an object as it is, unless it is there from an earlier run: one that is there is whole.
+// copy copies an object as it is, unless an earlier run has copied it. Objects are never there in part.
 func (p *payloadMove) copy(ctx context.Context, ref payload.Ref) error {
 	to := p.to[ref.Store]
 	if there, err := has(ctx, to, ref.Key); there || err != nil {
@@ -169,7 +169,7 @@ func (p *payloadMove) copy(ctx context.Context, ref payload.Ref) error {
 	return o.Commit()
 }
 
-// has reports whether a store has an object. Some find out when it is read.
+// has reports whether a store has an object. It reads a byte, since some stores only notice then.
 func has(ctx context.Context, s payload.Store, key string) (bool, error) {
 	r, err := s.Open(ctx, key)
 	if err == nil {

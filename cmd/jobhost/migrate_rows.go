@@ -17,8 +17,8 @@ import (
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 )
 
-// filling is the one change that fills the tables: it is there as a whole or not at all, and made again if the connection
-// is lost. It implements [pgdb.Change].
+// filling is the single change that fills all tables, so that it is made as a whole or not at all. It is made again if the
+// connection is lost. It implements [pgdb.Change].
 type filling struct {
 	*move
 	ctx  context.Context // of the command
@@ -37,7 +37,7 @@ func (f *filling) Apply(tx *pgdb.Tx) error {
 	if s == nil {
 		return nil
 	}
-	// A server may bound statements of others by default.
+	// The server may have default limits, which this long transaction would exceed.
 	if _, err := s.Exec("SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"); err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (f *filling) Apply(tx *pgdb.Tx) error {
 // errSource stands for an error of the source: see [move.fail].
 var errSource = errors.New("read the store")
 
-// fail keeps an error that is not the database's, and returns one in its place. Errors of files look like those of connections,
-// and a commit that was lost with its connection is made again.
+// fail keeps an error of the source and returns errSource in its place. Otherwise pgdb could take it for a lost connection, and
+// make the change again.
 func (v *move) fail(err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +81,7 @@ func (v *move) fail(err error) error {
 	return errSource
 }
 
-// because returns the error that another one stands for.
+// because returns the error that was kept if err is errSource, and otherwise err.
 func (v *move) because(err error) error {
 	if errors.Is(err, errSource) {
 		return v.failure
@@ -89,7 +89,7 @@ func (v *move) because(err error) error {
 	return err
 }
 
-// begin forgets what an earlier run has found.
+// begin resets the counts for another run of Apply.
 func (v *move) begin() {
 	v.moved.Rows, v.moved.Token, v.moved.Texts, v.moved.damages = map[string]int64{}, false, 0, sqlitedb.Damages{}
 }
@@ -106,7 +106,7 @@ func (v *move) refuseDamaged() error {
 	}
 }
 
-// fill copies a table, in place of what a host without jobs has put there, and compares it with what was read.
+// fill replaces the rows of a table, which only a host without jobs can have written, and compares the result with the source.
 func (f *filling) fill(s *pgdb.Session, e *sqlitedb.Export) error {
 	if _, err := s.Exec("DELETE FROM jobhost." + e.Table); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (f *filling) fill(s *pgdb.Session, e *sqlitedb.Export) error {
 	return nil
 }
 
-// read passes the rows of a table on to what takes them, and returns how many those were and their sums.
+// read passes the rows of a table on to take, and returns their tally.
 func (v *move) read(ctx context.Context, e *sqlitedb.Export, take func(next func() ([]any, error)) error) (tally, error) {
 	rows := v.source.Rows(e, v.moved.damages.Add)
 	read := tally{sums: make([]int64, len(e.Columns))}
@@ -158,7 +158,7 @@ func (v *move) read(ctx context.Context, e *sqlitedb.Export, take func(next func
 	return read, err
 }
 
-// clean makes texts that people read such that the database takes them. By the others something is found.
+// clean replaces characters that the database rejects in texts that are only shown. It refuses them in other texts, such as ids.
 func (v *move) clean(e *sqlitedb.Export, row []any) error {
 	for i := range row {
 		was, ok := row[i].(string)
@@ -181,7 +181,7 @@ func (v *move) clean(e *sqlitedb.Export, row []any) error {
 	return nil
 }
 
-// tally is how many rows there are, and for each column the sum of its numbers, or of the lengths of its texts, modulo 2^64.
+// tally is the number of rows, and for each column the sum of its numbers or of the lengths of its texts, modulo 2^64.
 type tally struct {
 	rows int64
 	sums []int64
@@ -205,7 +205,7 @@ func (t *tally) add(row []any) {
 	}
 }
 
-// sumsOf asks the database for the tally of a table.
+// sumsOf returns the tally of a table in the database.
 func sumsOf(s *pgdb.Session, e *sqlitedb.Export) (t tally, err error) {
 	terms := []string{"count(*)"}
 	texts := make([]string, len(e.Columns))

@@ -15,7 +15,7 @@ import (
 	"github.com/jobhost/jobhost/state/pgstate"
 )
 
-// sharedSchemas returns the tables of stores that hosts share.
+// sharedSchemas returns the tables of all stores that hosts share.
 func sharedSchemas() []pgdb.Schema {
 	return slices.Concat(pgqueue.Schemas(), pgstate.Schemas(), pgpayload.Schemas())
 }
@@ -28,7 +28,7 @@ func openDatabase(ctx context.Context, m *manifest.Manifest, logger *slog.Logger
 	})
 }
 
-// shared are the stores of a term.
+// shared has the stores of a term.
 type shared struct {
 	writer *pgdb.Writer
 	jobs   *pgqueue.Store
@@ -51,25 +51,25 @@ func openShared(ctx context.Context, db *pgdb.DB, term *pgdb.Term) (_ *shared, e
 	return s, nil
 }
 
-// Close closes them.
+// Close closes the stores and the writer.
 func (s *shared) Close() error {
 	err := errors.Join(s.states.Close(), s.jobs.Close())
 	s.writer.Close()
 	return err
 }
 
-// outdatedParts returns what a migration would change.
+// outdatedParts returns the parts that a migration would change.
 func outdatedParts(versions []pgdb.Version) []pgdb.Version {
 	return slices.DeleteFunc(slices.Clone(versions), func(v pgdb.Version) bool { return v.Have >= v.Want })
 }
 
-// newerParts returns what a newer jobhost has made.
+// newerParts returns the parts that a newer jobhost has made.
 func newerParts(versions []pgdb.Version) []pgdb.Version {
 	return slices.DeleteFunc(slices.Clone(versions), func(v pgdb.Version) bool { return v.Have <= v.Want })
 }
 
-// migrateAtStart makes the tables of a database that has none, and brings others up to date while no other host is
-// there that may know only the tables as they are.
+// migrateAtStart creates the tables in a new database. It brings older ones up to date unless other hosts are running, which may
+// know only the tables as they are.
 func migrateAtStart(ctx context.Context, db *pgdb.DB) error {
 	versions, err := db.Versions(ctx, sharedSchemas())
 	if err != nil {
@@ -91,8 +91,7 @@ func migrateAtStart(ctx context.Context, db *pgdb.DB) error {
 	return db.Migrate(ctx, sharedSchemas()) // it refuses what a newer jobhost has made
 }
 
-// liveHosts is how many hosts were heard of a short time ago. If they can't be listed there are none: their table may be
-// what is to be made.
+// liveHosts returns how many hosts are running. If they can't be listed there are none, since their table may not exist yet.
 func liveHosts(ctx context.Context, db *pgdb.DB) (live int) {
 	hosts, _ := db.Hosts(ctx)
 	for i := range hosts {

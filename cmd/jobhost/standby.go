@@ -8,16 +8,16 @@ import (
 	"github.com/jobhost/jobhost/internal/logkey"
 )
 
-// This file is about what a host does while it stands by, so that it can lead at any time.
+// This file has what a host does while it stands by, so that it can lead at any time.
 
 func (c *clustered) following(string) {
 	select {
 	case c.standsBy <- struct{}{}:
-	default: // it is going to
+	default: // it is about to
 	}
 }
 
-// warm compiles the plugins when this host stands by, so that it needn't when it is to lead.
+// warm compiles the plugins when this host stands by, so that it leads without delay.
 func (c *clustered) warm(ctx context.Context) {
 	for {
 		select {
@@ -48,8 +48,8 @@ func (c *clustered) compile(ctx context.Context, w *host.Worker) {
 	}
 }
 
-// current returns the manifest as it is now, so that a host which begins to lead runs what the leader before it was made
-// to run by a reload. One with faults must not keep it from leading.
+// current returns the manifest as it is now, since the leader before may have reloaded it. If it has faults the last one without
+// is used, so that the host can lead.
 func (c *clustered) current() (*manifest.Manifest, host.Config, error) {
 	m, cfg, err := c.read()
 	if err == nil {
@@ -80,7 +80,7 @@ func (c *clustered) read() (*manifest.Manifest, host.Config, error) {
 	return m, cfg, nil
 }
 
-// reload reloads the host if it leads, and otherwise checks what it will run when it does.
+// reload reloads the host if it leads, and otherwise checks the manifest that it will run when it does.
 func (c *clustered) reload(ctx context.Context) {
 	if h := c.leading(ctx); h != nil {
 		reloadHost(ctx, h, c.logger)
@@ -105,7 +105,7 @@ func (c *clustered) logState(ctx context.Context) {
 	c.logger.Info("status", logkey.State, "stands by")
 }
 
-// leading returns the host that leads here, when it is ready; nil = this one stands by.
+// leading waits until the host is ready if it leads, and returns it; nil = it stands by.
 func (c *clustered) leading(ctx context.Context) *readyHost {
 	h := c.leads.Load()
 	if h == nil {

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// memory is where Linux has files in memory. There a schema is made in a third of the time: it is about a hundred files.
+// memory is where Linux has files in memory. Creating a schema, about a hundred files, takes a third of the time there.
 const memory = "/dev/shm"
 
 // memoryNeeded is what has to be free there; containers often have 64 MiB.
 const memoryNeeded = 4 << 30
 
-// newFolder makes the folder of a server, in memory where there is room: what a server has written survives the crash of
-// its processes there too, and that of the machine no test waits for. Benchmarks measure a disk.
+// newFolder makes the folder of a server, in memory if there is room: files there survive a crash of the server's processes, and
+// no test needs them to survive more. Benchmarks get a folder on disk.
 func newFolder(t testing.TB) (string, error) {
 	root := os.TempDir()
 	if _, measures := t.(*testing.B); !measures && free(memory) >= memoryNeeded {
@@ -26,7 +26,7 @@ func newFolder(t testing.TB) (string, error) {
 	return os.MkdirTemp(root, fmt.Sprintf("jobhost-postgres-%d-", os.Getpid())) //nolint:usetesting // the user of the server can't enter that of the test
 }
 
-// removeStale removes what tests have left behind that were killed.
+// removeStale removes folders that killed tests have left behind.
 func removeStale(root string) {
 	folders, _ := filepath.Glob(filepath.Join(root, "jobhost-postgres-*-*"))
 	for _, folder := range folders {

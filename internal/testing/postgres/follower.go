@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Follower starts a server that gets all that this one writes, with the settings of this one and more options. It stops
-// with the test.
+// Follower starts a streaming replica of this server, with the settings of this one and more options. It stops with the
+// test.
 func (s *Server) Follower(t testing.TB, options ...string) *Server {
 	t.Helper()
 	f, err := s.follower(t, options)
@@ -47,14 +47,14 @@ func (s *Server) Synchronous(t testing.TB) {
 	s.await(t, "SELECT FROM pg_stat_replication WHERE sync_state='sync'")
 }
 
-// Unfollow ends what a follower gets: what the other server writes from now on it won't have.
+// Unfollow ends replication to a follower, so that it lacks what the other server writes from now on.
 func (s *Server) Unfollow(t testing.TB) {
 	t.Helper()
 	s.Exec(t, "ALTER SYSTEM SET primary_conninfo=''", "SELECT pg_reload_conf()")
 	s.await(t, "SELECT WHERE NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
 }
 
-// Promote makes a follower a server like others.
+// Promote makes a follower a primary.
 func (s *Server) Promote(t testing.TB) {
 	t.Helper()
 	s.Exec(t, "SELECT pg_promote()")

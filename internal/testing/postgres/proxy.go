@@ -199,7 +199,7 @@ func (p *Proxy) CutEvery(way Direction, bytes int64) {
 	p.after[way].Store(bytes)
 }
 
-// Stall makes a direction a hole, in which bytes wait and nobody is told; Flow ends it.
+// Stall holds back all bytes of a direction, and keeps the connections open; Flow ends it.
 func (p *Proxy) Stall(way Direction) {
 	p.mu.Lock()
 	p.hole[way] = true
