@@ -81,10 +81,10 @@ type Observer struct {
 
 // Why a host took over.
 const (
-	First    = "first"    // no host had led before
-	Released = "released" // the leader had given up its term
-	Expired  = "expired"  // the leader had not renewed its lease
-	Killed   = "killed"   // the leader's process had ended
+	First    = pgdb.First    // no host had led before
+	Released = pgdb.Released // the leader had given up its term
+	Expired  = pgdb.Expired  // the leader had not renewed its lease
+	Killed   = "killed"      // the leader's process had ended
 )
 
 // Member is a host of a cluster. Its methods are safe for use by many goroutines.

@@ -57,8 +57,6 @@ type Config struct {
 	Lease time.Duration
 	// Relaxed accepts servers that may lose acknowledged commits: fsync or synchronous_commit is off.
 	Relaxed bool
-	// Readers is how many connections there are for reads; 0 = 4.
-	Readers int
 	// Logger is required.
 	Logger *slog.Logger
 	// Observer is notified of the outcome of commits.
@@ -102,7 +100,7 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // Open connects to a database and checks that it keeps what it acknowledges. It changes nothing.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
-	cfg.Schema, cfg.Lease, cfg.Readers = cmp.Or(cfg.Schema, "jobhost"), cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.Readers, 4)
+	cfg.Schema, cfg.Lease = cmp.Or(cfg.Schema, "jobhost"), cmp.Or(cfg.Lease, DefaultLease)
 	if !schemaName.MatchString(cfg.Schema) {
 		return nil, jobhost.Invalid("store", "", "%.80q is no name of a schema", cfg.Schema)
 	}
@@ -114,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	db.prepare(pool.ConnConfig)
 	db.conn = pool.ConnConfig.Copy()
-	pool.MaxConns, pool.MinConns = int32(cfg.Readers), 0
+	pool.MaxConns, pool.MinConns = readConns, 0
 	pool.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 		db.servers.order(&c.Config)
 		return nil

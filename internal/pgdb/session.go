@@ -13,6 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// readConns is how many connections there are for reads at most.
+const readConns = 4
+
 // Session runs statements one after the other, in a transaction or a snapshot. Its statements name tables as
 // jobhost.NAME, whatever the schema is.
 type Session struct {

@@ -83,15 +83,22 @@ func (s *seconds) Scan(v any) error {
 	return nil
 }
 
-// Vacant says why there is no leader: "first", "released" or "expired"; empty = there may be one.
+// Why there is no leader.
+const (
+	First    = "first"    // no host has led yet
+	Released = "released" // the leader has released its term
+	Expired  = "expired"  // the leader has not renewed its lease
+)
+
+// Vacant returns why there is no leader: [First], [Released] or [Expired]; empty = there may be one.
 func (l *Leader) Vacant(lease time.Duration) string {
 	switch {
 	case l.Epoch == 0:
-		return "first"
+		return First
 	case l.Released:
-		return "released"
+		return Released
 	case l.Renewed >= lease:
-		return "expired"
+		return Expired
 	}
 	return ""
 }
