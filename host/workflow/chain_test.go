@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/internal/testing/cputime"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
@@ -46,7 +45,7 @@ func BenchmarkChains(b *testing.B) {
 			left.Store(int64(b.N))
 			b.ReportAllocs()
 			b.ResetTimer()
-			own, theirs := cpuTime(), server.CPU(b)
+			own, theirs := cputime.Used(), server.CPU(b)
 			for range flight {
 				flying.Go(func() {
 					for left.Add(-1) >= 0 {
@@ -60,17 +59,8 @@ func BenchmarkChains(b *testing.B) {
 			}
 			flying.Wait()
 			b.ReportMetric(float64(steps*b.N)/b.Elapsed().Seconds(), "steps/s")
-			b.ReportMetric(float64((cpuTime()-own).Microseconds())/float64(steps*b.N), "own-cpu-µs/step")
+			b.ReportMetric(float64((cputime.Used()-own).Microseconds())/float64(steps*b.N), "own-cpu-µs/step")
 			b.ReportMetric(float64((server.CPU(b)-theirs).Microseconds())/float64(steps*b.N), "server-cpu-µs/step")
 		})
 	}
-}
-
-// cpuTime returns what the process has used of all processors.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/jobhost/jobhost/internal/testing/cputime"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 	"github.com/jobhost/jobhost/state"
 )
@@ -49,7 +48,7 @@ func set(b *testing.B, server *postgres.Server, kind string, writers int) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	own, theirs := cpuTime(), server.CPU(b)
+	own, theirs := cputime.Used(), server.CPU(b)
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for i, src := range sources {
@@ -68,15 +67,6 @@ func set(b *testing.B, server *postgres.Server, kind string, writers int) {
 	}
 	group.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "sets/s")
-	b.ReportMetric(float64((cpuTime()-own).Microseconds())/float64(b.N), "own-cpu-µs/set")
+	b.ReportMetric(float64((cputime.Used()-own).Microseconds())/float64(b.N), "own-cpu-µs/set")
 	b.ReportMetric(float64((server.CPU(b)-theirs).Microseconds())/float64(b.N), "server-cpu-µs/set")
-}
-
-// cpuTime returns what the process has used of all processors.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jobhost/jobhost/internal/testing/cputime"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/sqlitestate"
 )
@@ -61,7 +61,7 @@ func set(b *testing.B, opts sqlitestate.Options, writers, kind int) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	cpu := cpuTime()
+	cpu := cputime.Used()
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for i, source := range sources {
@@ -92,7 +92,7 @@ func set(b *testing.B, opts sqlitestate.Options, writers, kind int) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "sets/s")
-	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1e3/float64(b.N), "cpu-µs/set")
+	b.ReportMetric(float64((cputime.Used()-cpu).Nanoseconds())/1e3/float64(b.N), "cpu-µs/set")
 	b.ReportMetric(float64(ops.Load())/float64(max(commits.Load(), 1)), "ops/commit")
 }
 
@@ -178,13 +178,4 @@ func open(tb testing.TB, opts sqlitestate.Options) *sqlitestate.Store {
 		}
 	})
 	return store
-}
-
-// cpuTime returns what the process has used of all processors.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/testing/cputime"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
@@ -21,7 +21,7 @@ func BenchmarkLifecycle(b *testing.B) {
 			s := openOn(b, server, server.Schema(b))
 			b.ReportAllocs()
 			b.ResetTimer()
-			own, theirs := cpuTime(), server.CPU(b)
+			own, theirs := cputime.Used(), server.CPU(b)
 			var next atomic.Int64
 			var wg sync.WaitGroup
 			for range producers {
@@ -37,19 +37,10 @@ func BenchmarkLifecycle(b *testing.B) {
 			}
 			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
-			b.ReportMetric(float64((cpuTime()-own).Microseconds())/float64(b.N), "own-cpu-µs/job")
+			b.ReportMetric(float64((cputime.Used()-own).Microseconds())/float64(b.N), "own-cpu-µs/job")
 			b.ReportMetric(float64((server.CPU(b)-theirs).Microseconds())/float64(b.N), "server-cpu-µs/job")
 		})
 	}
-}
-
-// cpuTime returns what the process has used of all processors.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // caller waits for its own commits.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/jobhost/jobhost/host/queue/record"
+	"github.com/jobhost/jobhost/internal/testing/cputime"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
@@ -20,7 +21,7 @@ func BenchmarkClaim(b *testing.B) {
 		}
 	}
 	b.ResetTimer()
-	own, theirs := cpuTime(), server.CPU(b)
+	own, theirs := cputime.Used(), server.CPU(b)
 	for b.Loop() {
 		claimed, after := 0, record.Place{}
 		for {
@@ -37,6 +38,6 @@ func BenchmarkClaim(b *testing.B) {
 			b.Fatalf("%d tasks", claimed)
 		}
 	}
-	b.ReportMetric(float64((cpuTime()-own).Milliseconds())/float64(b.N), "own-cpu-ms/op")
+	b.ReportMetric(float64((cputime.Used()-own).Milliseconds())/float64(b.N), "own-cpu-ms/op")
 	b.ReportMetric(float64((server.CPU(b)-theirs).Milliseconds())/float64(b.N), "server-cpu-ms/op")
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
+	"github.com/jobhost/jobhost/internal/testing/cputime"
 )
 
 // BenchmarkLifecycle submits a job, waits until it is durable, settles it and
@@ -35,7 +35,7 @@ func BenchmarkBatch(b *testing.B) {
 	store := open(b, sqlitequeue.Options{Dir: b.TempDir(), Relaxed: true})
 	now := record.MillisOf(time.Now())
 	ids, submits, settles := 0, make([]record.Op, size), make([]record.Op, size)
-	cpu := cpuTime()
+	cpu := cputime.Used()
 	for b.Loop() {
 		for i := range submits {
 			ids++
@@ -54,7 +54,7 @@ func BenchmarkBatch(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(ids), "cpu-µs/job")
+	b.ReportMetric(float64((cputime.Used()-cpu).Microseconds())/float64(ids), "cpu-µs/job")
 }
 
 func lifecycle(b *testing.B, opts sqlitequeue.Options, producers int) {
@@ -63,7 +63,7 @@ func lifecycle(b *testing.B, opts sqlitequeue.Options, producers int) {
 	store := open(b, opts)
 	b.ReportAllocs()
 	b.ResetTimer()
-	cpu := cpuTime()
+	cpu := cputime.Used()
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range producers {
@@ -83,18 +83,8 @@ func lifecycle(b *testing.B, opts sqlitequeue.Options, producers int) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
-	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(b.N), "cpu-µs/job")
+	b.ReportMetric(float64((cputime.Used()-cpu).Microseconds())/float64(b.N), "cpu-µs/job")
 	b.ReportMetric(float64(ops.Load())/float64(max(commits.Load(), 1)), "ops/commit")
-}
-
-// cpuTime returns what the process has used of all processors. It says more
-// than jobs per second where others use them too.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // caller waits for its own commits, without allocating for it.

@@ -11,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/queue/sqlitequeue"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
+	"github.com/jobhost/jobhost/internal/testing/cputime"
 	"github.com/jobhost/jobhost/state"
 	"github.com/jobhost/jobhost/state/sqlitestate"
 )
@@ -304,9 +305,9 @@ func BenchmarkTidyWithStates(b *testing.B) {
 					}
 				}
 				b.StartTimer()
-				began := cpuTime()
+				began := cputime.Used()
 				tidyAll(b, q)
-				cpu += cpuTime() - began
+				cpu += cputime.Used() - began
 			}
 			b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N*jobs), "cpu-ns/task")
 		})
