@@ -2,7 +2,7 @@ package cluster
 
 import "context"
 
-// Kill lets a member vanish as a process does that is killed: nothing listens at its address any more, and its
+// Kill makes a member vanish like a killed process: nothing listens at its address any more, and its
 // connections are closed. The test cuts those to the database.
 func (m *Member) Kill() {
 	_ = m.peers.Close()

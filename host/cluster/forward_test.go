@@ -38,7 +38,7 @@ func request(t *testing.T, method, url string, body io.Reader) *http.Request {
 	return r
 }
 
-// TestForwardAsItIs: what a client asks of a standby arrives at the leader as it is, and so does the answer.
+// TestForwardAsItIs: a request to a standby reaches the leader unchanged, and so does the answer the client.
 func TestForwardAsItIs(t *testing.T) {
 	t.Parallel()
 	var got atomic.Pointer[http.Request]
@@ -80,7 +80,8 @@ func TestForwardAsItIs(t *testing.T) {
 	}
 }
 
-// TestForwardStream: what the leader flushes arrives at once, and it notices when the client is gone.
+// TestForwardStream: what the leader flushes reaches the client at once, and the leader notices when the client
+// disconnects.
 func TestForwardStream(t *testing.T) {
 	t.Parallel()
 	next, gone := make(chan string), make(chan struct{})
@@ -126,7 +127,7 @@ func TestForwardStream(t *testing.T) {
 	}
 }
 
-// TestForwardUpload: a body goes to the leader as it comes, and the answer can begin before it has ended.
+// TestForwardUpload: a body is streamed to the leader, and the answer can begin before the body has ended.
 func TestForwardUpload(t *testing.T) {
 	t.Parallel()
 	_, b := pair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,7 +167,7 @@ func TestForwardUpload(t *testing.T) {
 	}
 }
 
-// TestForwardLarge: large bodies pass in both directions, also beside one whose reader doesn't read.
+// TestForwardLarge: large bodies pass in both directions, even beside one whose reader is stuck.
 func TestForwardLarge(t *testing.T) {
 	t.Parallel()
 	stuck := make(chan struct{})
@@ -203,7 +204,7 @@ func TestForwardLarge(t *testing.T) {
 	senders.Wait()
 }
 
-// TestRepeat: what is asked of a leader that is lost before it answers is asked of the next one if that does no harm.
+// TestRepeat: if the leader is lost before it answers, a request is sent to the next one if repeating it does no harm.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -326,7 +327,7 @@ func TestLoadDuringHandOver(t *testing.T) {
 	}
 }
 
-// TestStranger: hosts talk to those only whose keys stand in the table.
+// TestStranger: hosts only talk to hosts whose keys are in the table.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	a, _ := pair(t, nil)
@@ -347,7 +348,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestWrongLeader: a standby sends nothing to a host that has not the key of the leader.
+// TestWrongLeader: a standby sends nothing to a host that does not have the key of the leader.
 func TestWrongLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -364,7 +365,7 @@ func TestWrongLeader(t *testing.T) {
 	}
 }
 
-// TestWrongAddress: a leader at whose address nothing listens goes on leading.
+// TestWrongAddress: a leader keeps leading although nothing listens at the address that it announces.
 func TestWrongAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

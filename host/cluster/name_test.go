@@ -31,7 +31,7 @@ func TestNameOfEndedProcess(t *testing.T) {
 	}
 }
 
-// TestRequestsToHostWithoutName: they are answered soon, while the host waits for its name.
+// TestRequestsToHostWithoutName: requests are answered soon while the host still waits for its name.
 func TestRequestsToHostWithoutName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

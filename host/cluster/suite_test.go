@@ -22,7 +22,7 @@ import (
 	"github.com/jobhost/jobhost/state/pgstate"
 )
 
-// TestSuiteThroughStandby: a client of a standby is answered as one of the leader.
+// TestSuiteThroughStandby: a standby answers clients exactly as the leader does.
 func TestSuiteThroughStandby(t *testing.T) {
 	t.Parallel()
 	hosttest.Run(t, throughStandby)

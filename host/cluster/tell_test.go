@@ -2,7 +2,7 @@ package cluster_test
 
 import "testing"
 
-// TestLeaderLooksAtWishes: the leader knows of what is asked of a standby when that has answered.
+// TestLeaderLooksAtWishes: when a standby answers a request to drain a host or let it lead, the leader knows of it.
 func TestLeaderLooksAtWishes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

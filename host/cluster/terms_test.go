@@ -50,8 +50,7 @@ func TestHandOver(t *testing.T) {
 	b.standsBy(t, "b")
 }
 
-// TestHandOverAnswers: what is under way when a leader hands over is answered by it, before its life is to end, and waits
-// are ended.
+// TestHandOverAnswers: a leader that hands over answers the requests under way before its context ends, and ends waits.
 func TestHandOverAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,7 +124,7 @@ func TestKilled(t *testing.T) {
 	b.standsBy(t, "b")
 }
 
-// TestCutOff: a leader that doesn't reach the database has ended what it does before another host leads.
+// TestCutOff: a leader that can't reach the database has stopped its work before another host leads.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]postgres.Direction{"to the server": postgres.ToServer, "to the client": postgres.ToClient} {
@@ -154,7 +153,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestWishes: a host leads because it was asked to, and doesn't any more because it was drained.
+// TestWishes: a host leads because it was asked to, and stops leading because it was drained.
 func TestWishes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,7 +206,7 @@ func TestWishes(t *testing.T) {
 	other.leads(t)
 }
 
-// TestStandBy: a host that is not to lead never does.
+// TestStandBy: a host that is configured never to lead does not.
 func TestStandBy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,7 +226,7 @@ func TestStandBy(t *testing.T) {
 	}
 }
 
-// TestLifeEnds: a life that ends with an error ends the host, and another one leads.
+// TestLifeEnds: an error of Config.Lead ends the host, and another one leads.
 func TestLifeEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -243,7 +242,7 @@ func TestLifeEnds(t *testing.T) {
 	b.leads(t)
 }
 
-// TestSameName: a name is one host's as long as that lives.
+// TestSameName: a running host keeps its name: another one can't join with it.
 func TestSameName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -69,7 +69,7 @@ func TestStalled(t *testing.T) {
 			}
 			ended := make(chan ending, 1)
 			go func() {
-				_, err := first.add("x", 1) // nobody knows whether it gets there
+				_, err := first.add("x", 1) // its outcome is unknown
 				<-first.term.Done()
 				ended <- ending{err, time.Now()}
 			}()

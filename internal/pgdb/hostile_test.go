@@ -54,7 +54,7 @@ func testLostUnnoticed(t *testing.T, direct bool) {
 	}
 }
 
-// TestBadData: a change with data that the server doesn't take fails alone, and the term goes on.
+// TestBadData: a change with data that the server rejects fails alone, and the term continues.
 func TestBadData(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
@@ -136,7 +136,7 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestReadsGoWhereWritesGo: after the writer had to connect again, perhaps to another server, reads do so too.
+// TestReadsGoWhereWritesGo: after the writer has reconnected, perhaps to another server, reads go to the same server.
 func TestReadsGoWhereWritesGo(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)

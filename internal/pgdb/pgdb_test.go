@@ -107,7 +107,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestOneLeads: a second host leads when the first has given up its term, and at once.
+// TestOneLeads: a second host leads as soon as the first has released its term, and not before.
 func TestOneLeads(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
@@ -139,7 +139,7 @@ func TestOneLeads(t *testing.T) {
 	}
 }
 
-// TestFence: a host that is overthrown writes nothing any more, and notices.
+// TestFence: a host whose term another one has ended can write nothing more, and notices.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)

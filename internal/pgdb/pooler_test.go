@@ -13,8 +13,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
-// TestPoolerOfSessions: a pooler that gives each connection a session for as long as it lasts is as good as the server.
-// One host takes over from another, and the table of hosts names the sessions of the server.
+// TestPoolerOfSessions: a pooler that keeps a session for each connection works like the server itself.
 func TestPoolerOfSessions(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
@@ -101,7 +100,7 @@ func beside(t *testing.T, url string) {
 	t.Cleanup(func() { stop(); others.Wait() })
 }
 
-// TestPoolerWithoutRoom: a pooler that has too few sessions for a host is refused with what to do.
+// TestPoolerWithoutRoom: a pooler with too few sessions for a host is refused, with a hint.
 func TestPoolerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)

@@ -31,7 +31,7 @@ func (m *table) Flush(b *pgx.Batch) error {
 	return nil
 }
 
-// walk adds one to some numbers, each of which it looks at only when it knows the one before.
+// walk adds one to some numbers. It asks for each only once it knows the one before.
 type walk struct {
 	table *table
 	keys  []string
@@ -94,7 +94,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestWant: rows that are asked for at once are read at once, also within a transaction that was begun.
+// TestWant: rows that are asked for together are read together, also once Direct has begun a transaction.
 func TestWant(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
@@ -120,7 +120,7 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// wanting adds one to some numbers, all of which it asks for first.
+// wanting adds one to some numbers, and asks for all of them before it gets one.
 type wanting struct {
 	table  *table
 	keys   []string
@@ -148,8 +148,8 @@ func (w *wanting) Apply(tx *pgdb.Tx) error {
 
 func (w *wanting) Done(err error) { w.done <- err }
 
-// TestManyRounds: a change that looks at many rows, one after the other, is made all the same, and so are those of its
-// commit that fail.
+// TestManyRounds: a change that needs many rows, each only known after the one before, is made, and other changes of
+// its commit can still fail.
 func TestManyRounds(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
@@ -184,7 +184,7 @@ func TestManyRounds(t *testing.T) {
 	}
 }
 
-// TestAskedOnce: a row that many changes of a commit look at is read once.
+// TestAskedOnce: a row that many changes of a commit ask for is read once.
 func TestAskedOnce(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
@@ -208,8 +208,8 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// TestCompilesNothing: what the server takes for a long statement, since it can't know how few rows it is about, isn't compiled,
-// which would take a second.
+// TestCompilesNothing: statements that the planner expects to be long, since it can't know how few rows they are about,
+// are not compiled, which would take a second.
 func TestCompilesNothing(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)

@@ -66,7 +66,8 @@ func TestSendCut(t *testing.T) {
 	}
 }
 
-// TestSendGivesUp: who gives up while the server waits for a lock gets the cause, and those who come after him are served.
+// TestSendGivesUp: a caller that gives up while the server waits for a lock gets the cause, and later callers are
+// served.
 func TestSendGivesUp(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)

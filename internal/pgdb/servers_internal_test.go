@@ -53,7 +53,7 @@ func TestServerOrder(t *testing.T) {
 	check("b.example", "a.example", "c.example")
 }
 
-// TestServersHammer: connections are made, and their servers ordered, by many at once.
+// TestServersHammer: many goroutines connect and order servers at once.
 func TestServersHammer(t *testing.T) {
 	t.Parallel()
 	var s servers

@@ -9,7 +9,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
-// TestReadsAfterCut: a read is answered although all connections of the pool are gone, as after the server was restarted.
+// TestReadsAfterCut: a read succeeds although all connections of the pool were lost, as after a restart of the server.
 func TestReadsAfterCut(t *testing.T) {
 	t.Parallel()
 	server := postgres.Shared(t)
@@ -29,7 +29,7 @@ func TestReadsAfterCut(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForTheServer: a read that comes while the server is restarted is answered when it is there again.
+// TestReadsWaitForTheServer: a read that comes while the server restarts is answered afterwards.
 func TestReadsWaitForTheServer(t *testing.T) {
 	t.Parallel()
 	server := postgres.Start(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
-// TestStrangeDeaths: a failure with text that the server doesn't take makes a letter all the same.
+// TestStrangeDeaths: a failure with text that the server rejects still makes a dead letter.
 func TestStrangeDeaths(t *testing.T) {
 	t.Parallel()
 	s := open(t, postgres.Shared(t).Schema(t))

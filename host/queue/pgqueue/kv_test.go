@@ -72,7 +72,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSums: whatever becomes of keys, what they cost is what the quota is compared with.
+// TestSums: whatever happens to keys, their cost is what the quota is compared with.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	s := open(t, postgres.Shared(t).Schema(t))
@@ -120,7 +120,7 @@ func randomKeys(r *rand.Rand, at record.Millis) *record.ChangeKV {
 	return op
 }
 
-// TestAddToLongNumber: zeros may lead a number, and a value that begins like one is none.
+// TestAddToLongNumber: a number may have leading zeros; a value that only begins like a number is none.
 func TestAddToLongNumber(t *testing.T) {
 	t.Parallel()
 	s := open(t, postgres.Shared(t).Schema(t))

@@ -46,7 +46,7 @@ func TestRoundsOfLives(t *testing.T) {
 	}
 }
 
-// TestRoundsAroundDirect: what comes after an operation that is made by statements reads its rows in sets.
+// TestRoundsAroundDirect: operations after one that runs statements read their rows in sets.
 func TestRoundsAroundDirect(t *testing.T) {
 	t.Parallel()
 	s, proxy := openCounted(t)
@@ -74,8 +74,8 @@ func TestRoundsAroundDirect(t *testing.T) {
 	}
 }
 
-// TestRoundsOfDeaths: a worker at its bound of dead tasks loses a job with each death, all of those of a commit together.
-// Jobs that were submitted earlier may die later.
+// TestRoundsOfDeaths: a worker at its limit of dead tasks loses a job with each death; those of a commit are removed
+// together.
 func TestRoundsOfDeaths(t *testing.T) {
 	t.Parallel()
 	s, proxy := openCounted(t)
@@ -126,7 +126,7 @@ func TestRoundsOfDeaths(t *testing.T) {
 	}
 }
 
-// TestRoundsOfStuckDeaths: deaths of a job that is open can't be made room for, and cost no statements of their own.
+// TestRoundsOfStuckDeaths: deaths of a job that is open evict nothing, and cost no statements of their own.
 func TestRoundsOfStuckDeaths(t *testing.T) {
 	t.Parallel()
 	s, proxy := openCounted(t)
@@ -154,7 +154,7 @@ func TestRoundsOfStuckDeaths(t *testing.T) {
 	}
 }
 
-// TestEvictedInOneCommit: what a commit has evicted is gone for what comes after it in the commit.
+// TestEvictedInOneCommit: later operations of a commit don't see what it has evicted.
 func TestEvictedInOneCommit(t *testing.T) {
 	t.Parallel()
 	s, _ := openCounted(t)

@@ -98,7 +98,7 @@ func TestTransitionRounds(t *testing.T) {
 	}
 }
 
-// TestRoundsOfShow: what is shown of a workflow with many others as its steps is read in sets.
+// TestRoundsOfShow: what is shown of a workflow with many workflows as steps is read in sets.
 func TestRoundsOfShow(t *testing.T) {
 	t.Parallel()
 	const steps = 200
