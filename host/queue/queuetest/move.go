@@ -27,7 +27,7 @@ func RunMoved(t *testing.T, h Harness, checks int) {
 		}
 		look := func() {
 			checkReads(t, rt, s, m)
-			checkEffects(t, rt, s, m)
+			checkEffects(t, rt, s, m, epoch+max(record.Millis(step), 6))
 			checkObjects(t, rt, s, m)
 			checkStates(t, rt, s, m)
 		}

@@ -45,7 +45,7 @@ func testProperty(t *testing.T, h Harness) {
 			}
 		}
 		checkReads(t, rt, s, m)
-		checkEffects(t, rt, s, m)
+		checkEffects(t, rt, s, m, epoch+6)
 		checkObjects(t, rt, s, m)
 		checkStates(t, rt, s, m)
 	})
