@@ -22,7 +22,7 @@ const (
 	// pageStreams are the workers and statuses whose tasks are wanted, of those that have any.
 	pageStreams = `stream AS MATERIALIZED (
 	SELECT row_number() OVER () AS i, counter.worker, status FROM jobhost.counter JOIN jobhost.worker ON worker.id=counter.worker
-	WHERE n>0 AND (@worker::text='' OR name=@worker) AND (@status::smallint<0 OR status=@status)),
+	WHERE (@worker::text='' OR name=@worker) AND (@status::smallint<0 OR status=@status) GROUP BY counter.worker, status HAVING sum(n)>0),
 `
 	// pageStart begins below the end of a job: @below may lie within one, and streams of tasks read up to it. till is
 	// that bound, n is the number of jobs that were found, and tops are the highest jobs of the streams.
