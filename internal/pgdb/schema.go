@@ -88,8 +88,9 @@ func (db *DB) versions(ctx context.Context, q querier) (map[string]int, error) {
 	return versions, err
 }
 
-// migrateLock is the key of the advisory lock of migrations: "jobhost1".
-const migrateLock = 0x6a6f62686f737431
+// migrateLock is the first half of the keys of the advisory locks of migrations, "jobh". The other is that of the schema:
+// those of other schemas in the database don't wait for each other.
+const migrateLock = 0x6a6f6268
 
 // Migrate brings the database up to date. One host does so at a time; the others wait.
 func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
@@ -99,7 +100,7 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 	}
 	// The lock is released with the session.
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := lock(ctx, conn); err != nil {
+	if err := db.lock(ctx, conn); err != nil {
 		return err
 	}
 	have, err := db.versions(ctx, conn)
@@ -130,10 +131,10 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 
 // lock takes the lock of migrations. It polls, since a session that waits for an advisory lock holds a snapshot, and CREATE
 // INDEX CONCURRENTLY in the other session would wait for that.
-func lock(ctx context.Context, conn *pgx.Conn) error {
+func (db *DB) lock(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		var locked bool
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(migrateLock)).Scan(&locked); err != nil || locked {
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, hashtext($2))", int32(migrateLock), db.cfg.Schema).Scan(&locked); err != nil || locked {
 			return err
 		}
 		if !sleep(ctx, 200*time.Millisecond) {

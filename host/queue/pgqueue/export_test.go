@@ -47,3 +47,9 @@ func VictimsSQL() (list, single string) {
 	r.init(nil)
 	return r.lists.SQL, r.single.SQL
 }
+
+// SetAges sets of how many ages there are rows of counters, and how many times those of one age are written. It is for a
+// store without changes.
+func (s *Store) SetAges(most int64, ofOne int) {
+	s.image.ledger.ages.most, s.image.ledger.ages.ofOne = most, ofOne
+}

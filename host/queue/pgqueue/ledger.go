@@ -9,15 +9,19 @@ import (
 
 // ledger is what the writer keeps in memory besides rows: the next key, the workers' numbers, and sums that are written once
 // for each commit. It is a [pgdb.Member].
+//
+// No single row is written by every commit. As long as a session in the database has an old snapshot, all versions of a row
+// since then are kept, and each lookup of the row goes through them.
 type ledger struct {
-	db      *pgdb.DB
-	next    int64            // key of the next task
-	flushed int64            // next, as it was written
-	settled int64            // next, as of the last commit
-	workers map[string]int64 // by name
-	names   map[int64]string // of the workers
-	added   []string         // workers of the commit in the making
-	unsaved int              // how many of added, the last ones, were not flushed
+	db       *pgdb.DB
+	next     int64            // key of the next task
+	settled  int64            // next, as of the last commit
+	reserved reservation      // of keys
+	ages     ages             // of counters
+	workers  map[string]int64 // by name
+	names    map[int64]string // of the workers
+	added    []string         // workers of this commit
+	unsaved  int              // how many of added, the last ones, were not flushed
 
 	dead deadCounts
 
@@ -32,6 +36,55 @@ type counterKey struct {
 	status record.Status
 }
 
+// reservation is how far keys may be given out: the database has that instead of the next key. Those between the two are
+// left out by the next term.
+type reservation struct {
+	flushed int64 // the first that may not be, as it was written
+	settled int64 // as of the last commit
+}
+
+// reservedKeys is how many keys are reserved at a time.
+const reservedKeys = 1 << 14
+
+// extend makes sure that all keys before next are reserved, and reports whether that is to be written.
+func (r *reservation) extend(next int64) bool {
+	if next <= r.flushed {
+		return false
+	}
+	r.flushed = next + reservedKeys
+	return true
+}
+
+// ages are those of the rows of counters: each has what some commits have added, and a number is the sum of them.
+type ages struct {
+	now    int64 // that of the rows which are written
+	writes int   // of rows of this age
+	oldest int64 // as of the last commit
+	joined int64 // the oldest, as it was written
+
+	most  int64 // of how many ages there are rows before they are added up
+	ofOne int   // how many times rows of one age are written
+}
+
+// load begins an age after those of a database.
+func (a *ages) load(s *pgdb.Session) error {
+	_, err := s.One([]any{&a.now, &a.oldest}, "SELECT coalesce(max(age), 0)+1, coalesce(min(age), 0) FROM jobhost.counter")
+	a.writes, a.joined = 0, a.oldest
+	return err
+}
+
+// next returns the age of the rows to be written.
+func (a *ages) next() int64 {
+	if a.writes++; a.writes > a.ofOne {
+		a.now++
+		a.writes = 1
+	}
+	return a.now
+}
+
+// many reports whether there are rows of so many ages that they are to be added up.
+func (a *ages) many() bool { return a.now-a.joined >= a.most }
+
 // span is the range of creation times in a block of keys.
 type span struct{ block, low, high int64 }
 
@@ -42,6 +95,7 @@ func newLedger(db *pgdb.DB) ledger {
 	return ledger{
 		db: db, workers: map[string]int64{}, names: map[int64]string{},
 		deltas: map[counterKey]int64{}, dues: map[int64]int64{},
+		ages: ages{most: 64, ofOne: 256},
 	}
 }
 
@@ -59,8 +113,11 @@ func (l *ledger) load(s *pgdb.Session) error {
 	if err := l.dead.load(s); err != nil {
 		return err
 	}
+	if err := l.ages.load(s); err != nil {
+		return err
+	}
 	_, err = s.One([]any{&l.next}, "SELECT next FROM jobhost.sequence WHERE id=1")
-	l.flushed, l.settled = l.next, l.next
+	l.settled, l.reserved = l.next, reservation{flushed: l.next, settled: l.next}
 	return err
 }
 
@@ -132,8 +189,8 @@ func (l *ledger) Flush(b *pgx.Batch) error {
 		b.Queue(l.db.SQL(`UPDATE jobhost.span AS s SET due=t.due FROM unnest($1::bigint[], $2::bigint[]) AS t(block, due)
 			WHERE s.block=t.block AND (s.due=0 OR s.due>t.due)`), blocks, dues)
 	}
-	if l.next != l.flushed {
-		b.Queue(l.db.SQL("UPDATE jobhost.sequence SET next=$1 WHERE id=1"), l.next)
+	if l.reserved.extend(l.next) {
+		b.Queue(l.db.SQL("UPDATE jobhost.sequence SET next=$1 WHERE id=1"), l.reserved.flushed)
 	}
 	return nil
 }
@@ -149,13 +206,19 @@ func (l *ledger) flushCounters(b *pgx.Batch) {
 	if len(workers) == 0 {
 		return
 	}
-	b.Queue(l.db.SQL(`INSERT INTO jobhost.counter AS c (worker, status, n) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[])
-		ON CONFLICT (worker, status) DO UPDATE SET n=c.n+excluded.n`), workers, statuses, numbers)
+	age := l.ages.next()
+	if l.ages.many() {
+		b.Queue(l.db.SQL(`WITH old AS (DELETE FROM jobhost.counter WHERE age<$1 RETURNING worker, status, n)
+			INSERT INTO jobhost.counter (worker, status, n, age) SELECT worker, status, sum(n), $1 FROM old GROUP BY worker, status HAVING sum(n)<>0`), age)
+		l.ages.joined = age
+	}
+	b.Queue(l.db.SQL(`INSERT INTO jobhost.counter AS c (worker, status, n, age) SELECT *, $4 FROM unnest($1::bigint[], $2::smallint[], $3::bigint[])
+		ON CONFLICT (worker, status, age) DO UPDATE SET n=c.n+excluded.n`), workers, statuses, numbers, age)
 }
 
 // Flushed implements [pgdb.Member].
 func (l *ledger) Flushed() {
-	l.unsaved, l.flushed = 0, l.next
+	l.unsaved = 0
 	l.spans = l.spans[:0]
 	clear(l.deltas)
 	clear(l.dues)
@@ -164,7 +227,7 @@ func (l *ledger) Flushed() {
 // AfterCommit implements [pgdb.Member].
 func (l *ledger) AfterCommit() {
 	l.Flushed()
-	l.settled = l.next
+	l.settled, l.reserved.settled, l.ages.oldest = l.next, l.reserved.flushed, l.ages.joined
 	l.added = l.added[:0]
 	l.dead.keep()
 }
@@ -176,7 +239,7 @@ func (l *ledger) AfterRollback() {
 		delete(l.workers, name)
 	}
 	l.added = l.added[:0]
-	l.next = l.settled
+	l.next, l.reserved.flushed, l.ages.joined = l.settled, l.reserved.settled, l.ages.oldest
 	l.dead.undo()
 	l.Flushed()
 }

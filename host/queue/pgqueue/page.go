@@ -21,7 +21,7 @@ const (
 	// pageStreams are the pairs of worker and status that match and have tasks.
 	pageStreams = `stream AS MATERIALIZED (
 	SELECT row_number() OVER () AS i, counter.worker, status FROM jobhost.counter JOIN jobhost.worker ON worker.id=counter.worker
-	WHERE n>0 AND (@worker::text='' OR name=@worker) AND (@status::smallint<0 OR status=@status)),
+	WHERE (@worker::text='' OR name=@worker) AND (@status::smallint<0 OR status=@status) GROUP BY counter.worker, status HAVING sum(n)>0),
 `
 	// pageStart begins at the end of a job, since @below may be within one and streams of tasks read up to the bound. till
 	// is the bound, n the number of jobs found so far, and tops are the highest jobs of the streams.

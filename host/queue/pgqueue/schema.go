@@ -5,7 +5,7 @@ import "github.com/jobhost/jobhost/internal/pgdb"
 // Schemas returns the tables of the queue and of what jobs leave behind.
 func Schemas() []pgdb.Schema {
 	return []pgdb.Schema{
-		{Name: "queue", Steps: []string{queueSchema}},
+		{Name: "queue", Steps: []string{queueSchema, countersByAge}},
 		{Name: "effects", Steps: []string{effectsSchema}},
 		{Name: "schedule", Steps: []string{scheduleSchema}},
 		{Name: "workflow", Steps: []string{workflowSchema}},
@@ -214,3 +214,8 @@ CREATE TABLE jobhost.workflow_step (
 	PRIMARY KEY (workflow, step)
 ) WITH (fillfactor=70);
 CREATE TABLE jobhost.workflow_job (workflow bigint, job bigint, PRIMARY KEY (workflow, job))`
+
+// countersByAge: a number is the sum of its rows, see [ledger].
+const countersByAge = `
+ALTER TABLE jobhost.counter ADD age bigint NOT NULL DEFAULT 0;
+ALTER TABLE jobhost.counter DROP CONSTRAINT counter_pkey, ADD PRIMARY KEY (worker, status, age)`

@@ -35,7 +35,6 @@ type origin struct {
 
 // OptionsText returns the JSON that is kept of a job's options, those that few jobs have; empty = it has none.
 func (j *JobSpec) OptionsText() (string, error) {
-
 	o := options{
 		ConcurrencyKey: j.ConcurrencyKey, Deadline: j.Deadline, UniqueKey: j.UniqueKey, UniqueUntil: j.UniqueUntil,
 		CallbackWorker: j.Callback.Worker, CallbackURL: j.Callback.URL, Origin: (*origin)(j.Origin),
