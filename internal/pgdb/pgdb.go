@@ -120,6 +120,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
+// Logger is that of the configuration.
+func (db *DB) Logger() *slog.Logger { return db.cfg.Logger }
+
 // Lease is how long a term lasts without a heartbeat.
 func (db *DB) Lease() time.Duration { return db.cfg.Lease }
 

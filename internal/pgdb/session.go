@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,7 +103,13 @@ func (s *Session) Copy(table string, columns []string, next func() ([]any, error
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	return explainRead(ctx, patiently(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
+	return explainRead(ctx, patiently(ctx, db.pool, func() error { return db.readOnce(ctx, statementTime, fn) }))
+}
+
+// ReadLong is Read for what a term begins with: it may take as long as it does. With a limit no host could lead once the
+// tables are so large, or the server is so slow, that it is exceeded.
+func (db *DB) ReadLong(ctx context.Context, fn func(*Session) error) error {
+	return explainRead(ctx, patiently(ctx, db.pool, func() error { return db.readOnce(ctx, 0, fn) }))
 }
 
 // patiently does something anew while the server can't be reached: one that is restarted, or replaced by another, is back
@@ -139,8 +146,9 @@ func (db *DB) twice(ctx context.Context, do func() error) error {
 // maxWait is how long it waits at most before that.
 const maxWait = 500 * time.Millisecond
 
-// readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed.
-func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error) {
+// readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed. A
+// statement may take as long as limit; 0 = there is none.
+func (db *DB) readOnce(ctx context.Context, limit time.Duration, fn func(*Session) error) (err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -148,7 +156,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 	defer conn.Release()
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-	b.Queue("SELECT set_config('statement_timeout', $1, true)", statementTime.String())
+	b.Queue("SELECT set_config('statement_timeout', $1, true)", strconv.FormatInt(limit.Milliseconds(), 10))
 	b.Queue(withoutJIT)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return err
