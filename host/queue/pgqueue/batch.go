@@ -10,6 +10,7 @@ import (
 
 // batch is what one Commit hands over; it implements [pgdb.Change].
 type batch struct {
+	store   *Store
 	image   *image
 	ops     []record.Op
 	texts   map[*record.JobSpec]texts // of the jobs that come with the operations
@@ -25,7 +26,7 @@ type texts struct{ labels, options string }
 
 // Commit implements [record.Store].
 func (s *Store) Commit(ops []record.Op, done func([]record.OpResult, error)) {
-	b := &batch{image: s.image, ops: ops, done: done, texts: make(map[*record.JobSpec]texts)}
+	b := &batch{store: s, image: s.image, ops: ops, done: done, texts: make(map[*record.JobSpec]texts)}
 	for _, op := range ops {
 		b.weigh(op)
 	}
@@ -197,6 +198,10 @@ func (b *batch) applyRare(tx *pgdb.Tx, op record.Op, res *record.OpResult) error
 
 // Done implements [pgdb.Change].
 func (b *batch) Done(err error) {
+	if b.store.keep(b, err) {
+		return
+	}
+	b.store.release(b)
 	if err != nil {
 		b.done(nil, err)
 		return
