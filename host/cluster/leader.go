@@ -54,6 +54,7 @@ func (m *Member) standBy(ctx context.Context) (*victory, error) {
 type standing struct {
 	member  *Member
 	leader  pgdb.Leader
+	pulse   pulse     // of the leader
 	watch   *watch    // of the leader; nil = there is none
 	noticed time.Time // that there is no leader; zero = there is one
 	failing bool      // the database does not answer
@@ -78,10 +79,12 @@ func (s *standing) look(ctx context.Context) (*victory, time.Duration) {
 func (s *standing) ask(ctx context.Context) (*victory, error) {
 	short, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
+	asked := time.Now()
 	l, err := s.member.cfg.DB.Leader(short)
 	if err != nil {
 		return nil, err
 	}
+	s.pulse.feel(&l, asked)
 	s.follow(l)
 	why, err := s.vacant(short, &l)
 	if err != nil || why == "" {
