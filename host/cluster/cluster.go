@@ -45,7 +45,8 @@ type Config struct {
 	Load func() (slots, busy int)
 	// Lead is the life of a host that leads. Its context ends when the term does, or is to end: the cause then wraps
 	// [pgdb.ErrTermOver], and otherwise Run is ending. It returns when everything has stopped that works with the term.
-	// An error ends Run too, unless it comes of the end of the term. It is called once for each term.
+	// An error ends Run too, unless it comes of the end of the term, or is unavailable: then what is missing may come back. It
+	// is called once for each term.
 	Lead func(ctx context.Context, term *pgdb.Term) error
 	// Repeatable tells whether a request may be carried out twice, by its body; nil = none but those of safe methods.
 	Repeatable func(r *http.Request, body []byte) bool

@@ -32,10 +32,15 @@ func settling(s *store, key record.Key, patient bool) <-chan error {
 }
 
 // awaitFull waits until a settlement is kept back.
-func awaitFull(t *testing.T, s *store) {
+func awaitFull(t *testing.T, s *store, ends <-chan error) {
 	t.Helper()
 	for s.Full() == nil {
-		postgres.Shared(t).Query(t, "SELECT 1")
+		select {
+		case err := <-ends:
+			t.Fatalf("it was not kept back: %v", err)
+		default:
+			postgres.Shared(t).Query(t, "SELECT 1")
+		}
 	}
 	select {
 	case <-s.Flowing():
@@ -52,7 +57,7 @@ func TestSettlementsWaitForRoom(t *testing.T) {
 	patient, other := submit(t, s, newSpec("patient", "w")), submit(t, s, newSpec("other", "w"))
 	again := full(t, s)
 	ends := settling(s, patient, true)
-	awaitFull(t, s)
+	awaitFull(t, s, ends)
 	if err := s.Full(); jobhost.CodeOf(err) != jobhost.CodeUnavailable || jobhost.HintOf(err) == "" {
 		t.Error(err)
 	}
@@ -82,7 +87,7 @@ func TestGiveUp(t *testing.T) {
 	key := submit(t, s, newSpec("a", "w"))
 	full(t, s)
 	ends := settling(s, key, true)
-	awaitFull(t, s)
+	awaitFull(t, s, ends)
 	s.GiveUp()
 	if err := <-ends; jobhost.CodeOf(err) != jobhost.CodeUnavailable {
 		t.Errorf("got %v", err)
