@@ -36,7 +36,7 @@ func (w *Writer) commit(g *group) error {
 		}
 		if errors.Is(err, errUnclear) {
 			if err = t.Err(); sent {
-				err = fmt.Errorf("%w (%v)", term.ErrUnknown, err) // not two errors for the caller
+				err = fmt.Errorf("%w (%s)", term.ErrUnknown, err.Error()) // one error for the caller, not two
 			}
 		}
 		if undone := w.undo(); undone != nil && !isLost(undone) {
