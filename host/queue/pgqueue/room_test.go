@@ -1,6 +1,8 @@
 package pgqueue_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/jobhost/jobhost"
@@ -95,5 +97,43 @@ func TestGiveUp(t *testing.T) {
 	<-s.Flowing()
 	if err := <-settling(s, key, true); jobhost.CodeOf(err) != jobhost.CodeUnavailable {
 		t.Errorf("one that came later: %v", err)
+	}
+}
+
+// TestRoomHammer: settlements come from many goroutines while there is no room, and some as there is again: each ends once,
+// and then nothing is kept back.
+func TestRoomHammer(t *testing.T) {
+	t.Parallel()
+	s := open(t, postgres.Shared(t).Schema(t))
+	keys := make([]record.Key, 40)
+	for i := range keys {
+		keys[i] = submit(t, s, newSpec(fmt.Sprint("job ", i), "w"))
+	}
+	again := full(t, s)
+	var all sync.WaitGroup
+	settle := func(key record.Key) {
+		all.Go(func() {
+			if err := <-settling(s, key, true); err != nil {
+				t.Error(err)
+			}
+			<-s.Flowing()
+		})
+	}
+	for _, key := range keys[:30] {
+		settle(key)
+	}
+	for s.Full() == nil {
+		postgres.Shared(t).Query(t, "SELECT 1")
+	}
+	all.Go(again)
+	for _, key := range keys[30:] {
+		settle(key)
+	}
+	all.Wait()
+	if err := s.Full(); err != nil {
+		t.Error(err)
+	}
+	if open, err := s.Load(t.Context(), keys); err != nil || len(open) > 0 {
+		t.Errorf("%d are open, %v", len(open), err)
 	}
 }
