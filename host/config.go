@@ -42,7 +42,7 @@ type Config struct {
 	Webhook *webhook.Settings
 	// Workflows says which workflows there are, and how they are treated.
 	Workflows Workflows
-	// Clock is what schedules go by; nil = the system's.
+	// Clock is what schedules go by; nil = the system's, or the store's if hosts share it.
 	Clock schedule.Clock
 	// Reread says what the host is to run from now on, for [jobhost.Reloader]; nil =
 	// only [Host.SetWorkers] changes what it runs.

@@ -57,6 +57,25 @@ func TestSubmitInDatabase(t *testing.T) {
 	}
 }
 
+// TestInboxBehindAFullQueue: jobs for a worker without room don't keep those for others waiting, however many they are.
+func TestInboxBehindAFullQueue(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	schema := server.Schema(t)
+	h := hosttest.OpenOn(t, func(t testing.TB, cfg *host.Config) { onSchema(t, cfg, schema) }, func(cfg *host.Config) {
+		other := cfg.Workers[0]
+		other.Name = "other"
+		cfg.Workers[0].QueueCapacity = 1
+		cfg.Workers = append(cfg.Workers, other)
+	})
+	if _, err := h.PauseWorker(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	server.Exec(t, "SELECT "+schema+".submit('test', 'x', '{\"entry\": \"echo\"}') FROM generate_series(1, 2100)",
+		"SELECT "+schema+".submit('other', 'hello', '{\"id\": \"mine\", \"entry\": \"echo\"}')")
+	wantResult(t, h, "mine", "hello")
+}
+
 func wantResult(t *testing.T, h *hosttest.Host, id, want string) {
 	t.Helper()
 	eventually(t, "the end of "+id, func() bool {

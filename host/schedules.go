@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jobhost/jobhost/host/queue"
+	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 )
 
@@ -41,12 +42,21 @@ func (h *Host) newScheduler(q *queue.Queue) *schedule.Scheduler {
 	return schedule.New(schedule.Config{
 		Queue:   q,
 		Store:   store,
-		Clock:   h.cfg.Clock,
+		Clock:   h.scheduleClock(q),
 		Publish: h.publish,
 		Count:   func(name string, o schedule.Outcome, n int) { h.cfg.Metrics.ScheduleTicks(name, string(o), n) },
 		Late:    func(name string, late time.Duration) { h.cfg.Metrics.ScheduleLate(name, late) },
 		Logger:  h.cfg.Logger,
 	})
+}
+
+// scheduleClock is what schedules go by. With a store that hosts share it is the store's, as the queue shows it: by that of a
+// host that led and was ahead, ticks are decided already for the next one, which would wait until they are due.
+func (h *Host) scheduleClock(q *queue.Queue) schedule.Clock {
+	if _, shared := h.cfg.Store.(record.Leased); shared && h.cfg.Clock == nil {
+		return schedule.ClockOf(q.Now)
+	}
+	return h.cfg.Clock
 }
 
 // startSchedules fires schedules from now on, until the host begins to drain.

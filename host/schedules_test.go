@@ -11,6 +11,7 @@ import (
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/hosttest"
 	"github.com/jobhost/jobhost/host/metrics"
+	"github.com/jobhost/jobhost/host/queue/pgqueue"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/host/schedule"
 )
@@ -83,6 +84,33 @@ func TestScheduleReload(t *testing.T) {
 		if !slices.Contains(names, want) {
 			t.Errorf("there is no metric %s", want)
 		}
+	}
+}
+
+// aheadStore is a store that hosts share, whose clock is a day ahead of this machine's.
+type aheadStore struct{ *pgqueue.Store }
+
+func (s aheadStore) Now() time.Time { return s.Store.Now().Add(24 * time.Hour) }
+
+// TestSchedulesGoByTheStoresClock: hosts that share a store decide about ticks by its clock, however far their own are ahead:
+// else those of the host that led would be decided for the next one, which would wait until they are due.
+func TestSchedulesGoByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	cfg := hosttest.Config(t)
+	onPostgres(t, &cfg)
+	cfg.Store = aheadStore{cfg.Store.(*pgqueue.Store)}
+	cfg.Schedules = []schedule.Schedule{everySecond(t)}
+	fired := make(chan string, 100)
+	cfg.OnEvent = func(e jobhost.Event) {
+		if e.Kind == jobhost.EventTickFired {
+			fired <- e.Job
+		}
+	}
+	h, _ := run(t, cfg)
+	wait(t, h, <-fired)
+	got, err := h.Schedule(t.Context(), "beat")
+	if err != nil || got.LastTick == nil || time.Until(*got.LastTick) < 12*time.Hour {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/internal/term"
 )
 
 // refusal is an error with a status that its code alone would not give.
@@ -65,7 +66,9 @@ func (a *API) problem(ctx context.Context, err error) *wire.Problem {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		p.Status = r.status
 	}
-	if p.RetryAfter == 0 && (p.Code == jobhost.CodeExhausted || p.Code == jobhost.CodeUnavailable) {
+	if errors.Is(err, term.ErrUnknown) {
+		p.Status = http.StatusBadGateway // libraries repeat a 503 by themselves
+	} else if p.RetryAfter == 0 && (p.Code == jobhost.CodeExhausted || p.Code == jobhost.CodeUnavailable) {
 		p.RetryAfter = jobhost.Duration(time.Second)
 	}
 	if known && (e.Cause == nil || p.FiberEnded) && p.Code != jobhost.CodeInternal {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api"
 	"github.com/jobhost/jobhost/host/api/wire"
+	"github.com/jobhost/jobhost/internal/term"
 )
 
 // broken is a server whose every answer is an error or a panic of its own.
@@ -65,5 +67,26 @@ func TestCausesStayInside(t *testing.T) {
 				t.Errorf("the log doesn't have the cause:\n%s", log.String())
 			}
 		})
+	}
+}
+
+// TestOutcomeOpen: what may have been carried out isn't answered with a status at which libraries repeat a request by
+// themselves; what surely was not is.
+func TestOutcomeOpen(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err    error
+		status int
+		retry  string
+	}{
+		{fmt.Errorf("submit: %w (in this test)", term.ErrUnknown), 502, ""},
+		{fmt.Errorf("submit: %w: in this test", term.ErrOver), 503, "1"},
+	} {
+		f := setup(t, options{api: func(c *api.Config) { c.Server = api.Serving(&broken{serverOf(c), tt.err}) }})
+		got := f.do("GET", "/v1/jobs/a", "")
+		f.want(got, tt.status, `"code":"unavailable"`, `"hint":`)
+		if retry := got.header.Get("Retry-After"); retry != tt.retry {
+			t.Errorf("%d: got Retry-After %q", tt.status, retry)
+		}
 	}
 }

@@ -56,9 +56,10 @@ type Config struct {
 	Version string
 	// Load returns how many tasks this host can run at a time, and how many it runs; nil = none.
 	Load func() (slots, busy int)
-	// Lead runs the host during a term in which it leads; it is called once for each. Its context ends when the term is over
-	// or to be handed over, with a cause that wraps [pgdb.ErrTermOver], or when Run ends. Lead returns when everything that
-	// uses the term has stopped. An error ends Run too, unless the end of the term is its cause.
+	// Lead is the life of a host that leads. Its context ends when the term does, or is to end: the cause then wraps
+	// [pgdb.ErrTermOver], and otherwise Run is ending. It returns when everything has stopped that works with the term.
+	// An error ends Run too, unless it comes of the end of the term, or is unavailable: then what is missing may come back. It
+	// is called once for each term.
 	Lead func(ctx context.Context, term *pgdb.Term) error
 	// Repeatable reports whether it does no harm to carry out a request twice; nil = only those with safe methods.
 	Repeatable func(r *http.Request, body []byte) bool

@@ -54,6 +54,7 @@ func (m *Member) awaitLead(ctx context.Context) (*wonTerm, error) {
 type standby struct {
 	member  *Member
 	leader  pgdb.Leader
+	pulse   pulse     // of the leader
 	watch   *watch    // of the leader; nil = there is none
 	noticed time.Time // when it found that there is no leader; zero = there is one
 	failing bool      // the database does not answer
@@ -78,10 +79,12 @@ func (s *standby) poll(ctx context.Context) (*wonTerm, time.Duration) {
 func (s *standby) ask(ctx context.Context) (*wonTerm, error) {
 	short, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
+	asked := time.Now()
 	l, err := s.member.cfg.DB.Leader(short)
 	if err != nil {
 		return nil, err
 	}
+	s.pulse.feel(&l, asked)
 	s.follow(l)
 	why, err := s.vacant(short, &l)
 	if err != nil || why == "" {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
@@ -56,19 +57,23 @@ func (m *Member) lead(ctx context.Context, v *wonTerm) error {
 	end(nil)
 	watching.Wait()
 	ofTerm := errors.Is(err, pgdb.ErrTermOver) || err != nil && term.Err() != nil
+	wants := err != nil && !ofTerm && jobhost.CodeOf(err) == jobhost.CodeUnavailable // which may come back
 	unexpected := term.Err() != nil
-	if unexpected {
+	switch {
+	case unexpected:
 		m.log.Warn("the term has ended", "epoch", term.Epoch(), logkey.Reason, term.Err())
-	} else {
+	case wants:
+		m.log.Error("this host can't lead now, and gives up its term", "epoch", term.Epoch(), logkey.Error, err)
+	default:
 		m.log.Info("this host gives up its term", "epoch", term.Epoch(), logkey.Reason, context.Cause(life))
 	}
 	m.finish(ctx, term)
 	switch {
 	case err == nil && ctx.Err() == nil && life.Err() != nil && errors.Is(context.Cause(life), context.Canceled):
 		return errLifeOver
-	case err != nil && !ofTerm:
+	case err != nil && !ofTerm && !wants:
 		return err
-	case unexpected && ctx.Err() == nil:
+	case (unexpected || wants) && ctx.Err() == nil:
 		sleep(ctx, leadAgainTime)
 	}
 	return nil

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -240,6 +241,24 @@ func TestLifeEnds(t *testing.T) {
 		t.Errorf("a ended with %v", err)
 	}
 	b.leads(t)
+}
+
+// TestLifeOfWant: a life that ends for want of something that may come back, such as an answer of the database, ends the
+// term and not the host: another one leads, and this one may again.
+func TestLifeOfWant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.join(t, "a")
+	first := a.leads(t)
+	b := w.join(t, "b")
+	b.standsBy(t, "a")
+	want := fmt.Errorf("open queue: %w", &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "the database takes no writes"})
+	first.end <- want
+	second := b.leads(t)
+	a.standsBy(t, "b")
+	second.end <- want
+	a.leads(t)
+	b.standsBy(t, "a")
 }
 
 // TestSameName: a running host keeps its name: another one can't join with it.

@@ -14,7 +14,7 @@ import (
 
 // Queue is the part of a queue that takes jobs.
 type Queue interface {
-	SubmitIncoming(ctx context.Context, jobs []queue.Incoming, refused func(queue.Incoming, error)) (more bool, err error)
+	SubmitIncoming(ctx context.Context, jobs []queue.Incoming, refused func(queue.Incoming, error)) (full []string, err error)
 }
 
 // How often the inbox is looked into: a job waits for at most as long. There is no notification: NOTIFY takes a lock on
@@ -48,23 +48,28 @@ func (b *Inbox) Run(ctx context.Context) error {
 	}
 }
 
-// look submits what is there, and returns when to look again.
+// look submits what is there, and returns when to look again. Jobs for workers that have no room stay, and those for others
+// are looked for behind them: there may be any number of them.
 func (b *Inbox) look(ctx context.Context, decoder *wire.Decoder) time.Duration {
-	jobs, err := b.Store.Incoming(ctx, most)
-	room := true
-	if err == nil && len(jobs) > 0 {
-		room, err = b.Queue.SubmitIncoming(ctx, decode(decoder, jobs), func(in queue.Incoming, reason error) {
-			b.Logger.Warn("a job that was submitted within the database is refused", logkey.Job, in.Spec.ID, logkey.Worker, in.Spec.Worker, logkey.Error, reason)
-		})
+	var full []string
+	for ctx.Err() == nil {
+		jobs, err := b.Store.Incoming(ctx, most, full)
+		var more []string
+		if err == nil && len(jobs) > 0 {
+			more, err = b.Queue.SubmitIncoming(ctx, decode(decoder, jobs), func(in queue.Incoming, reason error) {
+				b.Logger.Warn("a job that was submitted within the database is refused", logkey.Job, in.Spec.ID, logkey.Worker, in.Spec.Worker, logkey.Error, reason)
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			b.Logger.Warn("submit jobs of the database's inbox", logkey.Error, err)
+			return fullEvery
+		}
+		if full = append(full, more...); len(more) == 0 && len(jobs) < most {
+			break
+		}
 	}
-	switch {
-	case err != nil && ctx.Err() == nil:
-		b.Logger.Warn("submit jobs of the database's inbox", logkey.Error, err)
+	if len(full) > 0 {
 		return fullEvery
-	case !room:
-		return fullEvery
-	case len(jobs) == most:
-		return 0
 	}
 	return lookEvery
 }

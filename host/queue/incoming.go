@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -16,9 +17,9 @@ type Incoming struct {
 }
 
 // SubmitIncoming submits jobs of the store's inbox, and removes them from there in the same batch. Those that can't be
-// submitted are refused; refused is called for each. Those that there is no room for stay where they are: more = there
-// was room for all.
-func (q *Queue) SubmitIncoming(ctx context.Context, jobs []Incoming, refused func(Incoming, error)) (more bool, err error) {
+// submitted are refused; refused is called for each. Those that there is no room for stay where they are; it returns the
+// workers that they are for.
+func (q *Queue) SubmitIncoming(ctx context.Context, jobs []Incoming, refused func(Incoming, error)) (full []string, err error) {
 	var (
 		ops     []record.Op
 		lanes   []*lane
@@ -27,7 +28,6 @@ func (q *Queue) SubmitIncoming(ctx context.Context, jobs []Incoming, refused fun
 	add := func(op record.Op, l *lane, from Incoming) {
 		ops, lanes, sources = append(ops, op), append(lanes, l), append(sources, from)
 	}
-	more = true
 	for _, in := range jobs {
 		job, l, err := (*record.JobSpec)(nil), (*lane)(nil), in.Invalid
 		if err == nil {
@@ -42,16 +42,18 @@ func (q *Queue) SubmitIncoming(ctx context.Context, jobs []Incoming, refused fun
 			continue
 		}
 		if code := jobhost.CodeOf(err); code == jobhost.CodeExhausted || code == jobhost.CodeUnavailable {
-			more = false
+			if !slices.Contains(full, in.Spec.Worker) {
+				full = append(full, in.Spec.Worker)
+			}
 			continue // later ones may be for a worker that has room
 		}
 		refused(in, err)
 		add(&record.Refuse{Incoming: in.Number, Reason: err.Error()}, nil, in)
 	}
 	if len(ops) == 0 {
-		return more, nil
+		return full, nil
 	}
-	return more, q.commit(ctx, ops, func(results []record.OpResult) {
+	return full, q.commit(ctx, ops, func(results []record.OpResult) {
 		for i, op := range ops {
 			submit, ok := op.(*record.Submit)
 			if !ok {

@@ -8,36 +8,4 @@ import (
 	"github.com/jobhost/jobhost/host/scope"
 )
 
-// longest is how long a timer runs before the clock is checked again: Go's
-// timers don't notice that the clock was set, nor that the machine slept.
-const longest = time.Minute
-
-// timerAlarm is the alarm for operating systems without one.
-type timerAlarm struct {
-	bell  chan struct{}
-	timer *time.Timer
-}
-
-func newAlarm(*scope.Scope) (Alarm, error) {
-	a := &timerAlarm{bell: make(chan struct{}, 1)}
-	a.timer = time.AfterFunc(longest, func() { ring(a.bell) })
-	return a, nil
-}
-
-// Set implements [Alarm].
-func (a *timerAlarm) Set(at time.Time) error {
-	a.timer.Stop()
-	if !at.IsZero() {
-		a.timer.Reset(min(time.Until(at), longest))
-	}
-	return nil
-}
-
-// Rings implements [Alarm].
-func (a *timerAlarm) Rings() <-chan struct{} { return a.bell }
-
-// Close implements [Alarm].
-func (a *timerAlarm) Close() error {
-	a.timer.Stop()
-	return nil
-}
+func newAlarm(*scope.Scope) (Alarm, error) { return newTimerAlarm(time.Now), nil }

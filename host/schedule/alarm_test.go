@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jobhost/jobhost/host/scope"
@@ -55,4 +56,43 @@ func TestAlarm(t *testing.T) {
 	if report, _ := root.Join(context.Background()); report.Primary != nil { // its goroutine has ended
 		t.Error(report.Primary)
 	}
+}
+
+// TestClockOf rings the alarm of a clock that is far ahead of the machine's.
+func TestClockOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ahead = 1000 * time.Hour
+		clock := ClockOf(func() time.Time { return time.Now().Add(ahead) })
+		alarm, err := clock.Alarm(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if got := clock.Now().Sub(began); got != ahead {
+			t.Errorf("it is ahead by %v", got)
+		}
+		for _, wait := range []time.Duration{-time.Hour, 0, time.Second, 10 * time.Minute} {
+			began, at := time.Now(), clock.Now().Add(wait)
+			want := max(wait, 0)
+			for rings := 0; ; rings++ {
+				if err := alarm.Set(at); err != nil {
+					t.Fatal(err)
+				}
+				<-alarm.Rings()
+				if !clock.Now().Before(at) {
+					break
+				}
+				if rings > 10 {
+					t.Fatal("it rings all the time")
+				}
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("it rang after %v, want %v", took, want)
+			}
+		}
+		if err := alarm.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

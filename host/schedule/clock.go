@@ -37,6 +37,18 @@ func (systemClock) Now() time.Time { return time.Now().Round(0) }
 // Alarm implements [Clock].
 func (systemClock) Alarm(in *scope.Scope) (Alarm, error) { return newAlarm(in) }
 
+// ClockOf is a clock that shows what now returns, such as that of a store that hosts share. Nothing says when it is set, so
+// its alarms ring once a minute besides.
+func ClockOf(now func() time.Time) Clock { return otherClock{now} }
+
+type otherClock struct{ now func() time.Time }
+
+// Now implements [Clock].
+func (c otherClock) Now() time.Time { return c.now().Round(0) }
+
+// Alarm implements [Clock].
+func (c otherClock) Alarm(*scope.Scope) (Alarm, error) { return newTimerAlarm(c.now), nil }
+
 // ring puts a value into a channel with room for one.
 func ring(bell chan struct{}) {
 	select {

@@ -10,17 +10,20 @@ import (
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/term"
 )
 
 // commit makes a group durable, even if the connection is lost on the way. An error means that it was not applied, or that
 // the term is over.
 func (w *Writer) commit(g *group) error {
+	t := w.term
 	for {
-		if err := w.term.Err(); err != nil {
+		if err := t.Err(); err != nil {
 			return err
 		}
 		err := w.plan(g)
-		if err == nil {
+		sent := err == nil
+		if sent {
 			err = w.flush()
 		}
 		if err == nil {
@@ -31,6 +34,11 @@ func (w *Writer) commit(g *group) error {
 		if err == nil && !again {
 			w.committed()
 			return nil
+		}
+		if errors.Is(err, errUnclear) {
+			if err = t.Err(); sent {
+				err = fmt.Errorf("%w (%s)", term.ErrUnknown, err.Error()) // one error for the caller, not two
+			}
 		}
 		if undone := w.undo(); undone != nil && !isConnLost(undone) {
 			err = errors.Join(err, undone)
@@ -49,8 +57,11 @@ func (w *Writer) committed() {
 	}
 }
 
-// recover decides what to do about a commit that was not confirmed: make it again, or give up with an error. With neither,
-// it turned out to be durable.
+// errUnclear is why it is not known what became of a commit: the term has ended before that was found out.
+var errUnclear = errors.New("the outcome of a commit is not known")
+
+// recover decides what is done about a commit that was not confirmed. Without an error it is durable, unless it has to
+// be made again; the error is errUnclear if that could not be found out.
 func (w *Writer) recover(err error) (again bool, _ error) {
 	t := w.term
 	switch {
@@ -62,7 +73,7 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 		t.over("another host has taken over")
 		return false, t.Err()
 	case t.Err() != nil:
-		return false, t.Err()
+		return false, errUnclear
 	case !isConnLost(err) && !t.conn.IsClosed():
 		return false, w.refused(err)
 	}
@@ -153,12 +164,27 @@ func isTemporary(err error) bool {
 func (w *Writer) refused(err error) error {
 	switch {
 	case isTemporary(err):
-		return unavailable(err)
+		return &short{&jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}}
 	case isBadData(err):
 		return &badData{&jobhost.Error{Code: jobhost.CodeInvalid, Message: "write to PostgreSQL: " + reasonOf(err)}}
 	}
 	w.term.over("a commit was refused: " + reasonOf(err))
+	if stateOf(err) == "" { // the server has made it, and done something else than it should have
+		return errUnclear
+	}
 	return w.term.Err()
+}
+
+// short is why a commit was refused that may be made later: see [IsShort].
+type short struct{ error }
+
+func (e *short) Unwrap() error { return e.error }
+
+// IsShort reports whether a change was not made because the server lacks room, or can't write for another reason that
+// may pass. The term goes on, and the change may be written again.
+func IsShort(err error) bool {
+	_, is := errors.AsType[*short](err)
+	return is
 }
 
 // badData is the error of a commit in which a change has data that the server rejects.
@@ -182,24 +208,20 @@ func (w *Writer) commitEach(g *group) {
 	}
 }
 
-func unavailable(err error) error {
-	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
-}
-
 // resolve finds out whether a batch was committed whose connection was lost. It can only know once the old session can't
 // commit any more. Raising the epoch makes sure of that: it waits for the transaction that holds the fence, or ends it, and
 // fences out what comes later.
 func (w *Writer) resolve(n int64) (applied bool, err error) {
 	for {
-		if err := w.reconnect(); err != nil {
-			return false, err
+		if !w.reconnect() {
+			return false, errUnclear
 		}
 		applied, err = w.lookUp(n)
 		switch {
 		case err == nil, errors.Is(err, ErrTermOver):
 			return applied, err
 		case w.term.Err() != nil:
-			return false, w.term.Err()
+			return false, errUnclear
 		}
 		w.term.db.cfg.Logger.Warn("look up the outcome of a commit", logkey.Error, err)
 	}
@@ -272,8 +294,8 @@ func (t *Term) lostCommits(acknowledged int64, last *int64) {
 	})
 }
 
-// reconnect replaces the writer's connection. It retries until the term is over.
-func (w *Writer) reconnect() error {
+// reconnect replaces the writer's connection. It tries until the term is over, and reports whether it is not.
+func (w *Writer) reconnect() bool {
 	t := w.term
 	_ = t.conn.Close(context.Background())
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -283,14 +305,14 @@ func (w *Writer) reconnect() error {
 			// If this is another server, the pools must not keep using the former one.
 			t.db.pool.Reset()
 			t.db.send.Reset()
-			return nil
+			return true
 		}
 		if t.Err() != nil {
-			return t.Err()
+			return false
 		}
 		t.db.cfg.Logger.Warn("connect to the database again", logkey.Error, err)
 		if !sleep(t.ctx, wait) {
-			return t.Err()
+			return false
 		}
 	}
 }

@@ -14,15 +14,21 @@ import (
 // renewTime is how often a lease is renewed.
 const renewTime = time.Second
 
-// clock is the database's: this host's monotonic clock and an offset, which each heartbeat measures.
-type clock struct{ offset atomic.Int64 } // what to add to the time of this host, in nanoseconds
+// clock is the database's: what it showed last, which each heartbeat measures, and what has passed since. That is counted
+// by this host's monotonic clock, so that it makes no difference if its time of day is set.
+type clock struct{ last atomic.Pointer[reading] }
 
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+// reading is what the database's clock showed when this host's did something else.
+type reading struct{ here, shown time.Time }
+
+func (c *clock) now() time.Time {
+	r := c.last.Load()
+	return r.shown.Add(time.Since(r.here))
+}
 
 // set takes the time that the database returned to a query which lasted from before to after.
 func (c *clock) set(before, after, shown time.Time) {
-	middle := before.Add(after.Sub(before) / 2)
-	c.offset.Store(int64(shown.Sub(middle)))
+	c.last.Store(&reading{before.Add(after.Sub(before) / 2), shown})
 }
 
 // keepLease renews the lease until the term is over, on a connection of its own, since the writer's is busy.

@@ -136,6 +136,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
+// Logger is that of the configuration.
+func (db *DB) Logger() *slog.Logger { return db.cfg.Logger }
+
 // Lease is how long a term lasts when it isn't renewed.
 func (db *DB) Lease() time.Duration { return db.cfg.Lease }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -105,7 +106,13 @@ func (s *Session) Copy(table string, columns []string, next func() ([]any, error
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
-	return explainRead(ctx, retryWhileDown(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
+	return explainRead(ctx, retryWhileDown(ctx, db.pool, func() error { return db.readOnce(ctx, statementTime, fn) }))
+}
+
+// ReadLong is Read for what a term begins with: it may take as long as it does. With a limit no host could lead once the
+// tables are so large, or the server is so slow, that it is exceeded.
+func (db *DB) ReadLong(ctx context.Context, fn func(*Session) error) error {
+	return explainRead(ctx, retryWhileDown(ctx, db.pool, func() error { return db.readOnce(ctx, 0, fn) }))
 }
 
 // retryWhileDown retries while the server can't be reached, for up to statementTime: one that restarts, or fails over, is
@@ -142,8 +149,9 @@ func (db *DB) retryOnce(ctx context.Context, do func() error) error {
 // maxWait bounds the pauses of retryWhileDown.
 const maxWait = 500 * time.Millisecond
 
-// readOnce runs fn on a connection of the pool, which closes it if the transaction is still open afterwards.
-func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error) {
+// readOnce takes a connection of the pool. One on which the transaction is still open when it comes back is closed. A
+// statement may take as long as limit; 0 = there is none.
+func (db *DB) readOnce(ctx context.Context, limit time.Duration, fn func(*Session) error) (err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -151,7 +159,7 @@ func (db *DB) readOnce(ctx context.Context, fn func(*Session) error) (err error)
 	defer conn.Release()
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-	b.Queue("SELECT set_config('statement_timeout', $1, true)", statementTime.String())
+	b.Queue("SELECT set_config('statement_timeout', $1, true)", strconv.FormatInt(limit.Milliseconds(), 10))
 	b.Queue(withoutJIT)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return err

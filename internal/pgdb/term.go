@@ -46,8 +46,9 @@ type Term struct {
 type Leader struct {
 	Epoch         int64
 	Host, Address string
-	// Renewed is how long ago the lease was renewed.
+	// Renewed is the age of the last heartbeat, and Beat is when that was, both by the database's clock.
 	Renewed  time.Duration
+	Beat     time.Time
 	Released bool
 	backend  uint32
 }
@@ -61,8 +62,9 @@ const (
 // Leader returns the host that leads or led last; the zero Leader = no host has led yet.
 func (db *DB) Leader(ctx context.Context) (l Leader, err error) {
 	err = db.retryOnce(ctx, func() error {
-		return db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, released, backend
-			FROM jobhost.lease WHERE shard=$1`), db.cfg.Shard).Scan(&l.Epoch, &l.Host, &l.Address, (*seconds)(&l.Renewed), &l.Released, &l.backend)
+		return db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, renewed, released, backend
+			FROM jobhost.lease WHERE shard=$1`), db.cfg.Shard).
+			Scan(&l.Epoch, &l.Host, &l.Address, (*seconds)(&l.Renewed), &l.Beat, &l.Released, &l.backend)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Leader{}, nil

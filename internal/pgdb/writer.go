@@ -74,6 +74,10 @@ func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
 	w.room.L, w.work.L = &w.mu, &w.mu
 	var n *int64
 	if err := t.conn.QueryRow(ctx, t.db.SQL("SELECT max(n) FROM jobhost.batch WHERE shard=$1"), t.db.cfg.Shard).Scan(&n); err != nil {
+		if isConnLost(err) { // a term without a connection is none: another one can be begun
+			t.over("the connection was lost: " + reasonOf(err))
+			return nil, t.Err()
+		}
 		return nil, explainRead(ctx, err)
 	}
 	if n != nil {

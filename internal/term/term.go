@@ -15,3 +15,20 @@ var ErrOver error = &jobhost.Error{
 	Hint:       "send it again, to the host that leads; with an id, submitting again is safe",
 	RetryAfter: time.Second,
 }
+
+// ErrUnknown is why it is unknown whether a change was made: the term ended while it was under way. It is an [ErrOver] too.
+var ErrUnknown error = unknown{&jobhost.Error{
+	Code:    jobhost.CodeUnavailable,
+	Message: "the term ended before the outcome was known: the request may have been carried out or not",
+	Hint:    "look, or repeat it if that does no harm: a submit with an id of yours can be repeated",
+}}
+
+type unknown struct{ err *jobhost.Error }
+
+func (u unknown) Error() string { return u.err.Error() }
+
+// Unwrap returns what is to be told.
+func (u unknown) Unwrap() error { return u.err }
+
+// Is makes it an [ErrOver].
+func (u unknown) Is(target error) bool { return target == ErrOver }

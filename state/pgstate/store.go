@@ -37,7 +37,7 @@ var _ state.Store = (*Store)(nil)
 // it leaves database, term and writer open.
 func New(ctx context.Context, db *pgdb.DB, term *pgdb.Term, writer *pgdb.Writer) (*Store, error) {
 	s := &Store{db: db, term: term, writer: writer, lives: follow.New(term.Err), image: newImage(db)}
-	err := db.Read(ctx, func(r *pgdb.Session) error {
+	err := db.ReadLong(ctx, func(r *pgdb.Session) error {
 		var rows, greatest, latest int64
 		_, err := r.One([]any{&rows, &greatest, &latest}, "SELECT count(*), coalesce(max(id), 0), coalesce(max(changed_at), 0) FROM jobhost.state_job")
 		s.image.Ledger = follow.NewLedger(s.lives, term.Now, rows, greatest, latest)

@@ -9,6 +9,7 @@ import (
 
 // batch is the operations of one Commit; it implements [pgdb.Change].
 type batch struct {
+	store   *Store
 	image   *image
 	ops     []record.Op
 	texts   map[*record.JobSpec]texts // of the jobs in the operations
@@ -24,7 +25,7 @@ type texts struct{ labels, options string }
 
 // Commit implements [record.Store].
 func (s *Store) Commit(ops []record.Op, done func([]record.OpResult, error)) {
-	b := &batch{image: s.image, ops: ops, done: done, texts: make(map[*record.JobSpec]texts)}
+	b := &batch{store: s, image: s.image, ops: ops, done: done, texts: make(map[*record.JobSpec]texts)}
 	for _, op := range ops {
 		b.weigh(op)
 	}
@@ -196,6 +197,10 @@ func (b *batch) applyDirect(tx *pgdb.Tx, op record.Op, res *record.OpResult) err
 
 // Done implements [pgdb.Change].
 func (b *batch) Done(err error) {
+	if b.store.keep(b, err) {
+		return
+	}
+	b.store.release(b)
 	if err != nil {
 		b.done(nil, err)
 		return

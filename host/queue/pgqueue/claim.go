@@ -15,7 +15,7 @@ func (s *Store) Claim(ctx context.Context, worker string, after record.Place, li
 	if limit <= 0 {
 		return nil, nil
 	}
-	err = s.db.Read(ctx, func(r *pgdb.Session) error {
+	err = s.db.ReadLong(ctx, func(r *pgdb.Session) error {
 		claimed = nil
 		return r.Numbers(func(n []int64) {
 			claimed = append(claimed, record.Claimed{

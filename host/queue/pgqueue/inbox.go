@@ -134,13 +134,16 @@ func (c *inboxCursor) saw(n int64) {
 }
 
 // Incoming implements [record.Inbox].
-func (s *Store) Incoming(ctx context.Context, limit int) (jobs []record.Incoming, err error) {
+func (s *Store) Incoming(ctx context.Context, limit int, without []string) (jobs []record.Incoming, err error) {
+	if without == nil {
+		without = []string{} // nil would be NULL
+	}
 	err = s.db.Ask(ctx, func(b *pgx.Batch) {
 		jobs = nil
 		b.Queue(s.db.SQL(`SELECT n, id, body::text, payload FROM (
 				SELECT n, id, body, payload, sum(octet_length(payload)) OVER (ORDER BY n)-octet_length(payload) AS before
-				FROM (SELECT * FROM jobhost.inbox WHERE n>$1 ORDER BY n LIMIT $2) AS first) AS small WHERE before<$3 ORDER BY n`),
-			s.inbox.from(), limit, inboxBytes).Query(func(rows pgx.Rows) error {
+				FROM (SELECT * FROM jobhost.inbox WHERE n>$1 AND coalesce(body->>'worker', '')<>ALL($4) ORDER BY n LIMIT $2) AS first
+			) AS small WHERE before<$3 ORDER BY n`), s.inbox.from(), limit, inboxBytes, without).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var in record.Incoming
 				var body string

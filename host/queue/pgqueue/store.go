@@ -35,6 +35,7 @@ type Store struct {
 	writer *pgdb.Writer
 	image  *image
 	inbox  inboxCursor
+	room   *room
 }
 
 var (
@@ -50,10 +51,10 @@ type Companion = record.Companion[*pgdb.Tx]
 func New(ctx context.Context, db *pgdb.DB, term *pgdb.Term, writer *pgdb.Writer, companions ...Companion) (*Store, error) {
 	im := newImage(db)
 	im.companions = companions
-	if err := db.Read(ctx, im.load); err != nil {
+	if err := db.ReadLong(ctx, im.load); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
-	return &Store{db: db, term: term, writer: writer, image: im}, nil
+	return &Store{db: db, term: term, writer: writer, image: im, room: newRoom()}, nil
 }
 
 // Now implements [record.Store]: it is the database's time.
@@ -68,8 +69,11 @@ func (s *Store) Err() error { return s.term.Err() }
 // Holding implements [record.Leased].
 func (s *Store) Holding() bool { return s.term.Holding() }
 
-// Close implements [record.Store].
-func (s *Store) Close() error { return nil }
+// Close implements [record.Store]. What is kept back for want of room fails.
+func (s *Store) Close() error {
+	s.GiveUp()
+	return nil
+}
 
 // Accompanied implements [record.Accompanied].
 func (s *Store) Accompanied(by any) bool {

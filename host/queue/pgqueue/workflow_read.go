@@ -164,7 +164,7 @@ func listWorkflows(q *record.WorkflowQuery) (sql string, args []any) {
 
 // OpenWorkflows implements [record.WorkflowReader].
 func (s *Store) OpenWorkflows(ctx context.Context) (open map[string]int64, err error) {
-	err = s.db.Read(ctx, func(r *pgdb.Session) error {
+	err = s.db.ReadLong(ctx, func(r *pgdb.Session) error {
 		open = map[string]int64{}
 		var name string
 		var n int64
@@ -181,7 +181,7 @@ func (s *Store) OpenWorkflows(ctx context.Context) (open map[string]int64, err e
 
 // OpenDefinitions implements [record.WorkflowReader].
 func (s *Store) OpenDefinitions(ctx context.Context) (texts map[string][]byte, err error) {
-	err = s.db.Read(ctx, func(r *pgdb.Session) error {
+	err = s.db.ReadLong(ctx, func(r *pgdb.Session) error {
 		texts = map[string][]byte{}
 		var hash string
 		var text []byte
