@@ -90,7 +90,8 @@ type Member struct {
 	look chan struct{} // says that the loop has something to look at; holds one, more would say nothing new
 
 	mu      sync.Mutex    // protects the rest
-	hosts   []pgdb.Host   // at the last heartbeat
+	hosts   []pgdb.Host   // as the database last said
+	asked   time.Time     // when it was asked for them
 	lost    bool          // heartbeats fail
 	term    *pgdb.Term    // in which this host leads; nil = it doesn't
 	ended   chan struct{} // closed when the term has ended
