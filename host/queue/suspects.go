@@ -114,7 +114,7 @@ func (s *suspects) judge(n note) {
 	for key, at := range failed {
 		s.q.crashed.attempts[key] = at
 	}
-	s.q.cfg.Logger.Warn("the host that led before has died; what it was running runs apart from the host, as far as that is known",
+	s.q.cfg.Logger.Warn("the host that led before has died or lost the database; what it was running runs apart from the host, as far as that is known",
 		"suspects", len(s.doubts), "failed", len(failed), "deaths", s.deaths)
 }
 
