@@ -27,7 +27,7 @@ type Cluster struct {
 	Lease time.Duration
 	// Lead lets this host lead.
 	Lead bool
-	// Password is that of the user of the database; without one it is what PGPASSFILE and PGPASSWORD say.
+	// Password is that of the user of the database; without one it is what PGPASSWORD says, else PGPASSFILE or ~/.pgpass.
 	Password Secret
 }
 
@@ -78,7 +78,7 @@ func clusterFields() []field[Cluster] {
 			bind: func(_ string, c *Cluster) setting { return boolean(&c.Lead) },
 		},
 		{
-			name: "password", kind: kindSecret, auto: "what `PGPASSFILE` and `PGPASSWORD` say", meaning: "Password of the user of the database.",
+			name: "password", kind: kindSecret, auto: "what `PGPASSWORD` says, else `PGPASSFILE` or `~/.pgpass`", meaning: "Password of the user of the database.",
 			bind: func(dir string, c *Cluster) setting { return secretOf(dir, &c.Password) },
 		},
 	}
