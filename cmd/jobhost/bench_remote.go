@@ -74,6 +74,9 @@ func runRemoteBench(ctx context.Context, e *env, f *benchFlags) error {
 		return err
 	}
 	if err := producers.Report().Err(); err != nil {
+		if fault, ok := errors.AsType[*jobhost.Error](err); ok {
+			return fault // all fail for the same, and which of them it was is no news
+		}
 		return err
 	}
 	if err := r.awaitEnds(ctx); err != nil {

@@ -183,7 +183,11 @@ func (w *Writer) commitEach(g *group) {
 }
 
 func unavailable(err error) error {
-	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
+	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
+	if stateOf(err) == diskFull {
+		e.Hint = "make room on the disk of the database, and send it again"
+	}
+	return e
 }
 
 // resolve finds out whether the batch whose connection was lost was committed. The answer can only be trusted once

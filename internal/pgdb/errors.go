@@ -23,6 +23,7 @@ const (
 	cannotConnectNow = "57P03"
 	readOnlySQL      = "25006"
 	queryCanceled    = "57014"
+	diskFull         = "53100"
 )
 
 func stateOf(err error) string {
