@@ -44,7 +44,8 @@ func (r *reader) cluster(doc map[string]any, m *Manifest) {
 	if !given {
 		return
 	}
-	if m.Host.Store.Driver != Postgres {
+	unknown := slices.ContainsFunc(r.faults, func(f *Fault) bool { return f.Key == "host.store" }) // it may be meant to be one
+	if m.Host.Store.Driver != Postgres && !unknown {
 		r.faultKey(path, path, "only hosts that share a PostgreSQL are a cluster", `set store = "postgres://USER@HOST/DATABASE" in [host], or leave the section out`)
 		return
 	}
