@@ -34,6 +34,7 @@ type benchFlags struct {
 	worker, dir, store, sandbox                     string
 	processes                                       int
 	relaxed, memory, sequential                     bool
+	given                                           func(flag string) bool // on the command line
 }
 
 func newBenchCommand(e *env) *cobra.Command {
@@ -44,14 +45,16 @@ func newBenchCommand(e *env) *cobra.Command {
 		Long: `Measure how many durable jobs a second this machine does.
 
 A host runs in this process on a store of its own, in a temporary folder that is
-removed afterwards, or with --store in a PostgreSQL. Producers submit jobs as fast as they are acknowledged; the
-clock stops when the last job's end is durable. With --sequential each producer
-waits for the end of its job before it submits the next, which shows latency
-rather than throughput. A --backlog is in the store before the host starts, at a
-lower priority than the jobs; with --jobs 0 what is measured is its end.
+removed afterwards, or with --store in a PostgreSQL. Producers submit jobs as fast
+as they are acknowledged; the clock stops when the last job's end is durable. With
+--sequential each producer waits for the end of its job before it submits the next,
+which shows latency rather than throughput. A --backlog is in the store before the
+host starts, at a lower priority than the jobs; with --jobs 0 what is measured is
+its end.
 
-With --addr the jobs go to a host that runs, for a --worker of its own; submits
-are sent again while it is away, as when a host of a cluster takes over.`,
+With --addr the jobs go to a host that runs, for a --worker of its own. Submits
+are sent again for up to a minute while no host answers there, as when another host
+of a cluster takes over: name a host that goes on.`,
 		Example: `  jobhost bench --jobs 100000 --producers 256 --worker noop
   jobhost bench --jobs 2000 --producers 1 --sequential
   jobhost bench --jobs 0 --backlog 1000000 -o json
@@ -60,6 +63,7 @@ are sent again while it is away, as when a host of a cluster takes over.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd.Context(), e, &f) },
 	}
 	flags := cmd.Flags()
+	f.given = flags.Changed
 	flags.IntVar(&f.jobs, "jobs", 100_000, "`NUMBER` of jobs to measure")
 	flags.IntVar(&f.producers, "producers", 256, "`NUMBER` of goroutines that submit")
 	flags.IntVar(&f.batch, "batch", 1, "`NUMBER` of jobs in a submit")

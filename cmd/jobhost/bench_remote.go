@@ -50,11 +50,8 @@ type remoteRun struct {
 const benchLabel = "bench"
 
 func runRemoteBench(ctx context.Context, e *env, f *benchFlags) error {
-	switch {
-	case f.worker == "noop":
-		return usagef("--worker names a worker of the host at %s", e.options.addr)
-	case f.backlog > 0 || f.sequential || f.batch != 1 || f.store != "" || f.memory || f.relaxed:
-		return usagef("with --addr there are --jobs, --producers, --payload and --worker")
+	if err := f.checkRemote(); err != nil {
+		return err
 	}
 	server, err := e.server()
 	if err != nil {
@@ -62,6 +59,9 @@ func runRemoteBench(ctx context.Context, e *env, f *benchFlags) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	if err := reach(ctx, server); err != nil {
+		return err
+	}
 	r := &remoteRun{flags: f, server: server, run: strings.ToLower(rand.Text()[:8])}
 	began := time.Now()
 	producers := scope.New(ctx, "producers")
@@ -74,6 +74,9 @@ func runRemoteBench(ctx context.Context, e *env, f *benchFlags) error {
 		return err
 	}
 	if err := producers.Report().Err(); err != nil {
+		if fault, ok := errors.AsType[*jobhost.Error](err); ok {
+			return fault // all fail for the same, and which of them it was is no news
+		}
 		return err
 	}
 	if err := r.awaitEnds(ctx); err != nil {
@@ -85,6 +88,28 @@ func runRemoteBench(ctx context.Context, e *env, f *benchFlags) error {
 	}
 	report.print(e.stdout)
 	return nil
+}
+
+// checkRemote refuses flags that are about a host in this process.
+func (f *benchFlags) checkRemote() error {
+	for _, flag := range []string{"batch", "backlog", "slots", "dir", "store", "sandbox", "processes", "relaxed", "memory", "sequential"} {
+		if f.given(flag) {
+			return usagef("--%s doesn't go with --addr, only --worker, --jobs, --producers and --payload do", flag)
+		}
+	}
+	if !f.given("worker") {
+		return usagef("--addr needs --worker, the name of a worker of that host: jobhost worker ls lists them")
+	}
+	return nil
+}
+
+// reach refuses an address at which there is no host to begin with: it is waited for only when it has answered once.
+func reach(ctx context.Context, server jobhost.Server) error {
+	_, err := server.Workers(ctx)
+	if fault, ok := errors.AsType[*jobhost.Error](err); ok && fault.Code == jobhost.CodeUnavailable && fault.Field != jobhost.FieldURL {
+		return nil // it will lead, or another one
+	}
+	return err
 }
 
 func (r *remoteRun) produce(ctx context.Context) error {

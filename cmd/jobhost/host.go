@@ -47,6 +47,11 @@ func newHostListCommand(e hostEnv) *cobra.Command {
 		Short: "List the hosts that share a store",
 		Long: `List the hosts that share a store: those that were heard of within a day.
 
+The leader runs all jobs. A standby would take its place; one that is drained would
+only if no other is left. A lost one was not heard of for three seconds. EPOCH rises
+whenever another host leads, BUSY is how many of the slots run a task, and SEEN is
+when the host was last heard of.
+
 Every host answers, also while none leads.`,
 		Example: `  jobhost host ls
   jobhost host ls -o json`,

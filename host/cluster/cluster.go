@@ -104,7 +104,8 @@ type Member struct {
 	wakeup chan struct{} // wakes the loop of terms; has room for one, more would change nothing
 
 	mu      sync.Mutex    // protects the rest
-	hosts   []pgdb.Host   // at the last heartbeat
+	hosts   []pgdb.Host   // as the database last said
+	asked   time.Time     // when it was asked for them
 	lost    bool          // heartbeats fail
 	term    *pgdb.Term    // in which this host leads; nil = it doesn't
 	ended   chan struct{} // closed when the term has ended

@@ -65,12 +65,19 @@ func (m *Member) renew(ctx context.Context) (mine bool, err error) {
 		return false, err
 	}
 	m.keys.learn(hosts, began)
-	m.mu.Lock()
-	m.hosts = hosts
-	m.mu.Unlock()
+	m.heard(hosts, began)
 	m.wake()
 	own := find(hosts, m.cfg.Name)
 	return own != nil && bytes.Equal(own.Key, m.identity.public), nil
+}
+
+// heard takes in which hosts there are, unless a newer answer of the database is known. It was asked for this one at a time.
+func (m *Member) heard(hosts []pgdb.Host, asked time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if asked.After(m.asked) {
+		m.hosts, m.asked = hosts, asked
+	}
 }
 
 // beat makes a heartbeat each second until ctx ends.

@@ -164,9 +164,14 @@ func (s *standby) takeOver(ctx context.Context, l pgdb.Leader, why string) (*won
 	m := s.member
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
-	hosts, err := m.cfg.DB.Hosts(ctx) // the last heartbeat may be older than a wish
-	if err != nil || !m.mayLead(hosts) {
+	asked := time.Now()
+	hosts, err := m.cfg.DB.Hosts(ctx) // heartbeats are too rare to know of a wish that has just been made
+	if err != nil {
 		return nil, err
+	}
+	m.heard(hosts, asked) // or this host would give up its term for a wish that was taken back since its last heartbeat
+	if !m.mayLead(hosts) {
+		return nil, nil
 	}
 	if len(hosts) > 1 && !sleep(ctx, rand.N(jitter)) {
 		return nil, context.Cause(ctx)

@@ -27,7 +27,7 @@ type Cluster struct {
 	Lease time.Duration
 	// Lead lets this host lead.
 	Lead bool
-	// Password is that of the user of the database; without one it is what PGPASSFILE and PGPASSWORD say.
+	// Password is that of the user of the database; without one it is what PGPASSWORD says, else PGPASSFILE or ~/.pgpass.
 	Password Secret
 }
 
@@ -44,7 +44,8 @@ func (r *reader) cluster(doc map[string]any, m *Manifest) {
 	if !given {
 		return
 	}
-	if m.Host.Store.Driver != Postgres {
+	unknown := slices.ContainsFunc(r.faults, func(f *Fault) bool { return f.Key == "host.store" }) // it may be meant to be one
+	if m.Host.Store.Driver != Postgres && !unknown {
 		r.faultKey(path, path, "only hosts that share a PostgreSQL are a cluster", `set store = "postgres://USER@HOST/DATABASE" in [host], or leave the section out`)
 		return
 	}
@@ -78,7 +79,7 @@ func clusterFields() []field[Cluster] {
 			bind: func(_ string, c *Cluster) setting { return boolean(&c.Lead) },
 		},
 		{
-			name: "password", kind: kindSecret, auto: "what `PGPASSFILE` and `PGPASSWORD` say", meaning: "Password of the user of the database.",
+			name: "password", kind: kindSecret, auto: "what `PGPASSWORD` says, else `PGPASSFILE` or `~/.pgpass`", meaning: "Password of the user of the database.",
 			bind: func(dir string, c *Cluster) setting { return secretOf(dir, &c.Password) },
 		},
 	}

@@ -90,7 +90,7 @@ func hostFields() []field[Host] { //nolint:revive // it is a table, however long
 			bind: func(_ string, h *Host) setting { return oneOf(&h.Durability, Strict, Relaxed) },
 		},
 		{
-			name: "data", kind: kindPath, auto: "the store's folder; `./data` with `mem:`", meaning: "Folder for what is not in the store: the compile cache and the token.",
+			name: "data", kind: kindPath, auto: "the store's folder; `./data` with `mem:` and PostgreSQL", meaning: "Folder for what is not in the store: the compile cache and the token. Each host has its own.",
 			bind: func(dir string, h *Host) setting { return pathTo(&h.Data, dir, "./data", resolve) },
 		},
 		{

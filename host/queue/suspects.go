@@ -114,7 +114,7 @@ func (s *suspects) judge(n runningNote) {
 	for key, at := range failed {
 		s.q.crashed.attempts[key] = at
 	}
-	s.q.cfg.Logger.Warn("the host that led before has died; tasks that it was running, as far as that is known, run in processes of their own",
+	s.q.cfg.Logger.Warn("the host that led before has died or lost the database; what it was running runs apart from the host, as far as that is known",
 		"suspects", len(s.tasks), "failed", len(failed), "deaths", s.deaths)
 }
 

@@ -164,7 +164,7 @@ func isTemporary(err error) bool {
 func (w *Writer) refused(err error) error {
 	switch {
 	case isTemporary(err):
-		return &short{&jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}}
+		return &short{unavailable(err)}
 	case isBadData(err):
 		return &badData{&jobhost.Error{Code: jobhost.CodeInvalid, Message: "write to PostgreSQL: " + reasonOf(err)}}
 	}
@@ -173,6 +173,14 @@ func (w *Writer) refused(err error) error {
 		return errUnclear
 	}
 	return w.term.Err()
+}
+
+func unavailable(err error) error {
+	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
+	if stateOf(err) == diskFull {
+		e.Hint = "make room on the disk of the database, and send it again"
+	}
+	return e
 }
 
 // short is why a commit was refused that may be made later: see [IsShort].

@@ -14,7 +14,7 @@ import (
 
 // prepare sets what every connection has in common.
 func (db *DB) prepare(c *pgx.ConnConfig) {
-	if c.Password == "" {
+	if db.cfg.Password != "" {
 		c.Password = db.cfg.Password
 	}
 	if c.RuntimeParams["application_name"] == "" {
@@ -73,7 +73,7 @@ func (db *DB) check(ctx context.Context) error {
 	if server != "UTF8" || client != "UTF8" {
 		return &jobhost.Error{
 			Code: jobhost.CodeInvalid, Field: "store", Message: fmt.Sprintf("the database has the encoding %s, and %s for clients: it can't keep every text", server, client),
-			Hint: "create the database with ENCODING 'UTF8', and leave client_encoding as it is",
+			Hint: "make the database anew, with createdb --encoding UTF8 --template template0, and leave client_encoding as it is",
 		}
 	}
 	for name, value := range map[string]string{"fsync": fsync, "synchronous_commit": commit} {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -20,6 +23,7 @@ const (
 	cannotConnectNow = "57P03"
 	readOnlySQL      = "25006"
 	queryCanceled    = "57014"
+	diskFull         = "53100"
 )
 
 func stateOf(err error) string {
@@ -61,11 +65,15 @@ func isFence(err error) bool {
 }
 
 func explainURL(err error) error {
-	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "store", Message: "not an address of PostgreSQL: " + reasonOf(err), Hint: "such as postgres://jobhost@db.example/jobhost"}
+	hint := "such as postgres://jobhost@db.example/jobhost"
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		hint = "the files that it names have to be on this machine, where the user of the host may read them"
+	}
+	return &jobhost.Error{Code: jobhost.CodeInvalid, Field: "store", Message: "not an address of PostgreSQL: " + reasonOf(err), Hint: hint}
 }
 
 func explainConnect(err error) error {
-	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "connect to PostgreSQL: " + reasonOf(err)}
+	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "connect to PostgreSQL: " + reasonOf(err), Hint: connectHint(err)}
 }
 
 // explainRead is explain for reads.
@@ -85,14 +93,32 @@ func explain(ctx context.Context, doing string, err error) error {
 	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: doing + ": " + reasonOf(err)}
 }
 
-// reasonOf is an error's text without what pgx says of the connection, which may name the user and the database. pgx
+// reasonOf is an error's text in one line, without what pgx says of the connection, which may name the user and the database. pgx
 // leaves passwords out itself.
 func reasonOf(err error) string {
 	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) {
-		if inner := connect.Unwrap(); inner != nil {
-			return inner.Error()
+	if !errors.As(err, &connect) || connect.Unwrap() == nil {
+		return err.Error()
+	}
+	return strings.Join(attempts(connect.Unwrap().Error()), "; ")
+}
+
+// noTLS is what pgx says of a server that takes no TLS.
+const noTLS = "server refused TLS connection"
+
+// attempts returns what each attempt to connect has failed for, once. A server is tried with and without TLS unless the URL
+// says otherwise, and then it is no news that it has none.
+func attempts(text string) (reasons []string) {
+	lines := strings.Split(text, "\n")
+	others := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains(line, noTLS) })
+	if len(others) > 0 {
+		lines = others
+	}
+	for _, line := range lines {
+		known := func(r string) bool { return strings.HasSuffix(r, line) }
+		if !slices.ContainsFunc(reasons, known) {
+			reasons = append(reasons, line)
 		}
 	}
-	return err.Error()
+	return reasons
 }

@@ -122,6 +122,23 @@ func TestCancelledStatement(t *testing.T) {
 	}
 }
 
+// TestFullDiskOfTheDatabase: a commit for which the server has no room says so and what to do, and may be tried again.
+func TestFullDiskOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	schema := server.Schema(t)
+	h := lead(t, open(t, server.URL(), schema, "a"))
+	server.Exec(t, "CREATE FUNCTION "+schema+".no_room() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no space left' USING ERRCODE='disk_full'; END$$",
+		"CREATE TRIGGER no_room BEFORE INSERT ON "+schema+".sums EXECUTE FUNCTION "+schema+".no_room()")
+	if _, err := h.add("x", 1); jobhost.CodeOf(err) != jobhost.CodeUnavailable || !strings.Contains(jobhost.HintOf(err), "disk of the database") {
+		t.Errorf("got %v, hint %q", err, jobhost.HintOf(err))
+	}
+	server.Exec(t, "DROP TRIGGER no_room ON "+schema+".sums")
+	if sum, err := h.add("x", 1); sum != 1 || err != nil {
+		t.Errorf("%d, %v", sum, err)
+	}
+}
+
 // TestEncoding: a database that can't hold every text is refused.
 func TestEncoding(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ import (
 type Config struct {
 	// URL is what libpq takes: postgres://USER@HOST:PORT/DATABASE?…, or key=value pairs. It may name several servers.
 	URL string
-	// Password is used if URL has none; empty = what PGPASSFILE and PGPASSWORD say.
+	// Password is that of the user; empty = what URL says, else PGPASSWORD, else PGPASSFILE.
 	Password string
 	// Schema holds all tables; empty = jobhost.
 	Schema string

@@ -53,7 +53,7 @@ type Version struct {
 func (db *DB) Versions(ctx context.Context, schemas []Schema) (list []Version, err error) {
 	have, err := db.versions(ctx, db.pool)
 	if err != nil {
-		return nil, explainRead(ctx, err)
+		return nil, explainRead(ctx, db.explainTables(err))
 	}
 	for _, s := range append([]Schema{own}, schemas...) {
 		list = append(list, Version{Name: s.Name, Have: have[s.Name], Want: len(s.Steps)})
@@ -105,11 +105,11 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 	}
 	have, err := db.versions(ctx, conn)
 	if err != nil {
-		return err
+		return db.explainTables(err)
 	}
 	if len(have) == 0 {
 		if err := db.create(ctx, conn); err != nil {
-			return err
+			return db.explainTables(err)
 		}
 	}
 	for _, s := range append([]Schema{own}, schemas...) {
@@ -121,7 +121,7 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 		}
 		for i := have[s.Name]; i < len(s.Steps); i++ {
 			if err := db.step(ctx, conn, &s, i); err != nil {
-				return fmt.Errorf("migrate %s to version %d: %w", s.Name, i+1, err)
+				return db.explainTables(fmt.Errorf("migrate %s to version %d: %w", s.Name, i+1, err))
 			}
 			db.cfg.Logger.Info("database migrated", "part", s.Name, logkey.Version, i+1)
 		}
@@ -143,8 +143,13 @@ func (db *DB) lock(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
+// create makes the namespace, unless it was made for a role that may make none, and the table of versions.
 func (db *DB) create(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+db.cfg.Schema)
+	var there bool
+	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname=$1)", db.cfg.Schema).Scan(&there)
+	if err == nil && !there {
+		_, err = conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+db.cfg.Schema)
+	}
 	if err == nil {
 		_, err = conn.Exec(ctx, db.SQL("CREATE TABLE jobhost.schema (name text PRIMARY KEY, version int NOT NULL)"))
 	}

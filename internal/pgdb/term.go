@@ -248,7 +248,7 @@ func (t *Term) Release(ctx context.Context) error {
 		return err
 	})
 	_ = t.conn.Close(ctx) // it may be lost, which makes no difference any more
-	return err
+	return explain(ctx, "write to PostgreSQL", err)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
