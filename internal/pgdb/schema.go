@@ -91,15 +91,23 @@ func (db *DB) versions(ctx context.Context, q querier) (map[string]int, error) {
 // migrateLock is the key of the advisory lock of migrations: "jobhost1".
 const migrateLock = 0x6a6f62686f737431
 
-// Migrate brings the database up to date. One host does so at a time; the others wait.
+// Migrate brings the database up to date. One host does so at a time; the others wait. If there is nothing to do it doesn't,
+// since any role of the database can take the lock.
 func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
+	versions, err := db.Versions(ctx, schemas)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(versions, func(v Version) bool { return v.Have != v.Want }) {
+		return nil
+	}
 	conn, err := db.connect(ctx)
 	if err != nil {
 		return err
 	}
 	// The end of the session frees the lock.
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := lock(ctx, conn); err != nil {
+	if err := db.lock(ctx, conn); err != nil {
 		return err
 	}
 	have, err := db.versions(ctx, conn)
@@ -130,7 +138,11 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 
 // lock polls: a session that waits for an advisory lock holds a snapshot meanwhile, for which CREATE INDEX
 // CONCURRENTLY of the other would wait.
-func lock(ctx context.Context, conn *pgx.Conn) error {
+func (db *DB) lock(ctx context.Context, conn *pgx.Conn) error {
+	slow := time.AfterFunc(5*time.Second, func() {
+		db.cfg.Logger.Warn("another session has held the lock of migrations for 5s: select pid from pg_locks where locktype='advisory'")
+	})
+	defer slow.Stop()
 	for {
 		var locked bool
 		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(migrateLock)).Scan(&locked); err != nil || locked {
