@@ -163,6 +163,9 @@ func (m *Member) listen(ctx context.Context) error {
 // Address is where other hosts find this one.
 func (m *Member) Address() string { return m.address }
 
+// Listens is where this host listens for others, which may be another address than theirs for it.
+func (m *Member) Listens() net.Addr { return m.listener.Addr() }
+
 // Close closes what New has opened, if Run is not called.
 func (m *Member) Close() error { return errors.Join(m.listener.Close(), m.folder.close()) }
 

@@ -21,6 +21,8 @@ const (
 	grace = time.Second
 	// namePatience is how long a request waits for a host that does not have its name yet: others can't know that host.
 	namePatience = time.Second
+	// longTime is how long a request has to be under way for its time to count anew when its leader falls silent.
+	longTime = time.Second
 	// retryGap is how soon a request is sent again to a leader that could not be reached.
 	retryGap = 100 * time.Millisecond
 )
@@ -79,7 +81,8 @@ func newFront(m *Member) *front {
 }
 
 // Handler returns the API of this host. While it leads it answers with what was given to [Member.Serve], and otherwise it
-// passes requests on to the leader. Requests that come while no host leads wait for the next one.
+// passes requests on to the leader. Requests that come while no host leads wait for the next one. It is for clients that
+// may use the API: the caller has to refuse others, or they would take of both hosts what that costs.
 func (m *Member) Handler() http.Handler { return m.front }
 
 // Stop lets requests end that are passed on, since this host answers no more.
@@ -131,7 +134,8 @@ func (f *front) ended() bool {
 	return f.over
 }
 
-// Ready returns nil while requests can be answered: this host leads, or reaches the one that does.
+// Ready returns nil while requests can be answered: this host leads, or reaches the one that does. The reason why not is for
+// everyone, so it doesn't say where hosts are.
 func (m *Member) Ready() error {
 	switch r, _ := m.front.now(); {
 	case r == nil && !m.joined.Load():
@@ -139,7 +143,7 @@ func (m *Member) Ready() error {
 	case r == nil:
 		return errNoLeader
 	case r.peer != nil && !r.peer.reached.Load():
-		return errUnreached(r.peer)
+		return errUnreached
 	}
 	return nil
 }
@@ -206,6 +210,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the body can't be read", Cause: err})
 		return
 	}
+	defer c.end()
 	var failed *route
 	until := time.Now().Add(f.patience())
 	for {
@@ -225,6 +230,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			failed = to // this host has just given up its term
 			continue
 		}
+		begun := time.Now()
 		c.forward(f.limitOf(r), f.proxy, to, until)
 		switch {
 		case c.err == nil:
@@ -241,7 +247,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		failed = to
 		// A request that was under way for long waits for another leader as one that comes when this one falls silent.
-		if again := to.peer.lastHeard().Add(f.member.cfg.Patience); c.sent.Load() && again.After(until) {
+		// One that fails at once doesn't: it would be tried for as long as the leader lives.
+		if again := to.peer.lastHeard().Add(f.member.cfg.Patience); c.sent.Load() && time.Since(begun) > longTime && again.After(until) {
 			until = again
 		}
 	}
@@ -258,7 +265,7 @@ func (f *front) patience() time.Duration {
 // unanswered is why a request was not answered in time.
 func (f *front) unanswered() *jobhost.Error {
 	if r, _ := f.now(); r != nil && r.peer != nil {
-		return errUnreached(r.peer)
+		return errUnreachedAt(r.peer)
 	}
 	return errNoLeader
 }
@@ -286,6 +293,10 @@ var (
 		Code: jobhost.CodeUnavailable, RetryAfter: time.Second,
 		Message: "another host leads since the request began to come; it was not carried out", Hint: "send it again",
 	}
+	errUnreached = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second, Message: "the host that leads can't be reached from this one",
+		Hint: "ask another host; jobhost host ls says which hosts there are, and the log of this one why",
+	}
 	errLost = &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
 		Message: "the host that leads was lost before it answered: the request may have been carried out or not",
@@ -293,8 +304,8 @@ var (
 	}
 )
 
-// errUnreached is why a host that stands by can't pass on requests.
-func errUnreached(leader *peer) *jobhost.Error {
+// errUnreachedAt is errUnreached for those who may know which hosts there are.
+func errUnreachedAt(leader *peer) *jobhost.Error {
 	return &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
 		Message: fmt.Sprintf("the host that leads, %s at %s, can't be reached from this one", leader.name, leader.address),
