@@ -21,6 +21,7 @@ import (
 	"github.com/jobhost/jobhost/host/manifest"
 	"github.com/jobhost/jobhost/host/metrics"
 	"github.com/jobhost/jobhost/host/scope"
+	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
 	"github.com/jobhost/jobhost/internal/sqlitedb"
 	"github.com/jobhost/jobhost/internal/version"
@@ -40,6 +41,7 @@ type clustered struct {
 	member   *cluster.Member
 	token    string
 	listener net.Listener
+	own      *api.API     // answers what is asked about this host, and strangers
 	payloads *payload.Set // nil = all is in the database
 	engine   runtime.Engine
 	checked  atomic.Pointer[manifest.Manifest] // the last one without faults; nil = that of the start
@@ -67,7 +69,7 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 	if err := migrateAtStart(ctx, c.db); err != nil {
 		return err
 	}
-	if c.token, err = sharedToken(ctx, c.db, m.Host.TokenFile); err != nil {
+	if c.token, err = sharedToken(ctx, c.db, m.Host.TokenFile, c.logger); err != nil {
 		return err
 	}
 	if len(m.Payload.Stores) > 0 {
@@ -83,6 +85,11 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 	c.idle = make(chan struct{}, 1)
 	place, err := sqlitedb.Place(m.Host.Data) // which the engine has made
 	if err != nil {
+		return err
+	}
+	if c.own, err = api.New(c.apiConfig(func() (jobhost.Server, error) {
+		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stands by"}
+	})); err != nil {
 		return err
 	}
 	c.member, err = cluster.New(ctx, cluster.Config{
@@ -102,19 +109,13 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 
 // serve runs the member and the API side by side. The end of one ends the other.
 func (c *clustered) serve(ctx context.Context) error {
-	own, err := api.New(c.apiConfig(func() (jobhost.Server, error) {
-		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stands by"}
-	}))
-	if err != nil {
-		return errors.Join(err, c.listener.Close(), c.member.Close())
-	}
 	shared := c.member.Handler()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.ending.Load() {
 			w.Header().Set("Connection", "close") // the next request goes to another host
 		}
-		if api.Own(r) {
-			own.ServeHTTP(w, r)
+		if api.Own(r) || !c.own.Passes(r) {
+			c.own.ServeHTTP(w, r)
 			return
 		}
 		shared.ServeHTTP(w, r)
@@ -128,7 +129,7 @@ func (c *clustered) serve(ctx context.Context) error {
 	joined, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	var memberErr, faceErr error
-	err = errors.Join(
+	err := errors.Join(
 		root.Go("cluster", func(context.Context) error {
 			defer refuse()
 			defer cancel()
@@ -151,7 +152,7 @@ func (c *clustered) serve(ctx context.Context) error {
 		root.Go("api", func(context.Context) error {
 			defer leave() // what was passed on has its answer
 			defer cancel()
-			faceErr = api.Serve(serving, handler, func() { own.Stop(); c.member.Stop() }, c.listener, api.ServeConfig{Logger: c.logger})
+			faceErr = api.Serve(serving, handler, func() { c.own.Stop(); c.member.Stop() }, c.listener, api.ServeConfig{Logger: c.logger})
 			return nil
 		}),
 	)
@@ -280,10 +281,12 @@ func (c *clustered) live(ctx context.Context, term *pgdb.Term, h *host.Host, fac
 	return errors.Join(err, hostErr, report.Err())
 }
 
-// listens returns where this host listens, which no worker may reach.
+// listens returns where this host listens, and where others find it, which no worker may reach.
 func (c *clustered) listens() (all []netip.AddrPort) {
-	if tcp, ok := c.listener.Addr().(*net.TCPAddr); ok {
-		all = append(all, tcp.AddrPort())
+	for _, addr := range []net.Addr{c.listener.Addr(), c.member.Listens()} {
+		if tcp, ok := addr.(*net.TCPAddr); ok {
+			all = append(all, tcp.AddrPort())
+		}
 	}
 	if peer, err := netip.ParseAddrPort(c.member.Address()); err == nil {
 		all = append(all, peer)
@@ -336,7 +339,7 @@ func (c *clustered) asked(ctx context.Context, name string, ask func(context.Con
 
 // sharedToken returns the token that all hosts of a cluster have. The first one offers that of its file, and the files of
 // the others get it, so that commands find it.
-func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) {
+func sharedToken(ctx context.Context, db *pgdb.DB, path string, logger *slog.Logger) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("create token: %w", err)
 	}
@@ -355,6 +358,7 @@ func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) 
 		return "", fmt.Errorf("read token from the database: %w", err)
 	}
 	if token != own {
+		logger.Warn("the token file gets the token of the cluster in place of its own; to change that of the cluster see docs/cluster.md", logkey.Path, path)
 		if err := os.WriteFile(path, append(shared, '\n'), 0o600); err != nil {
 			return "", fmt.Errorf("write token: %w", err)
 		}
