@@ -108,7 +108,7 @@ func TestRefusedIsForgotten(t *testing.T) {
 
 func incoming(t *testing.T, s *store) []record.Incoming {
 	t.Helper()
-	jobs, err := s.Incoming(t.Context(), 100)
+	jobs, err := s.Incoming(t.Context(), 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
