@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"fmt"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host"
 	"github.com/jobhost/jobhost/host/hosttest"
+	"github.com/jobhost/jobhost/internal/testing/guests"
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
@@ -57,29 +59,35 @@ func TestSubmitInDatabase(t *testing.T) {
 	}
 }
 
-// TestInboxBehindAFullQueue: jobs for a worker without room don't keep those for others waiting, however many they are.
-func TestInboxBehindAFullQueue(t *testing.T) {
-	t.Parallel()
-	server := postgres.Shared(t)
-	schema := server.Schema(t)
-	h := hosttest.OpenOn(t, func(t testing.TB, cfg *host.Config) { onSchema(t, cfg, schema) }, func(cfg *host.Config) {
-		other := cfg.Workers[0]
-		other.Name = "other"
-		cfg.Workers[0].QueueCapacity = 1
-		cfg.Workers = append(cfg.Workers, other)
-	})
-	if _, err := h.PauseWorker(t.Context(), "test"); err != nil {
-		t.Fatal(err)
-	}
-	server.Exec(t, "SELECT "+schema+".submit('test', 'x', '{\"entry\": \"echo\"}') FROM generate_series(1, 2100)",
-		"SELECT "+schema+".submit('other', 'hello', '{\"id\": \"mine\", \"entry\": \"echo\"}')")
-	wantResult(t, h, "mine", "hello")
-}
-
 func wantResult(t *testing.T, h *hosttest.Host, id, want string) {
 	t.Helper()
 	eventually(t, "the end of "+id, func() bool {
 		got, err := h.Result(t.Context(), id, 0)
 		return err == nil && string(got.Data) == want
 	})
+}
+
+// TestSubmitBehindFullQueue: jobs for a worker that takes none wait, however many they are. They don't hold up those of another
+// program that come after them.
+func TestSubmitBehindFullQueue(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	schema := server.Schema(t)
+	h := hosttest.OpenOn(t, func(t testing.TB, cfg *host.Config) { onSchema(t, cfg, schema) }, func(cfg *host.Config) {
+		cfg.Workers = append(cfg.Workers, hosttest.Worker("other", guests.Outcomes))
+	})
+	if _, err := h.DrainWorker(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	const many = 2500
+	server.Exec(t, fmt.Sprintf("SELECT count(%s.submit('test', 'x')) FROM generate_series(1, %d)", schema, many),
+		"SELECT "+schema+`.submit('other', 'hello', '{"id": "behind", "entry": "echo"}')`)
+	wantResult(t, h, "behind", "hello")
+	if n := len(server.Query(t, "SELECT n FROM "+schema+".inbox")); n != many {
+		t.Errorf("%d jobs wait, want %d", n, many)
+	}
+	if _, err := h.ResumeWorker(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an empty inbox", func() bool { return len(server.Query(t, "SELECT n FROM "+schema+".inbox")) == 0 })
 }

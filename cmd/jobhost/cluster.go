@@ -39,6 +39,7 @@ type clustered struct {
 	member   *cluster.Member
 	token    string
 	listener net.Listener
+	own      *api.API     // answers what is asked about this host, and strangers
 	payloads *payload.Set // nil = payloads are in the database
 	engine   runtime.Engine
 	checked  atomic.Pointer[manifest.Manifest] // the last manifest without faults; nil = that of the start
@@ -66,7 +67,7 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 	if err := migrateAtStart(ctx, c.db); err != nil {
 		return err
 	}
-	if c.token, err = sharedToken(ctx, c.db, m.Host.TokenFile); err != nil {
+	if c.token, err = sharedToken(ctx, c.db, m.Host.TokenFile, c.logger); err != nil {
 		return err
 	}
 	if len(m.Payload.Stores) > 0 {
@@ -82,6 +83,11 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 	c.standsBy = make(chan struct{}, 1)
 	place, err := sqlitedb.Place(m.Host.Data) // which the engine has made
 	if err != nil {
+		return err
+	}
+	if c.own, err = api.New(c.apiConfig(func() (jobhost.Server, error) {
+		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stands by"}
+	})); err != nil {
 		return err
 	}
 	c.member, err = cluster.New(ctx, cluster.Config{
@@ -101,19 +107,13 @@ func runCluster(ctx context.Context, c *clustered, spare string) (err error) {
 
 // serve runs the member and the API together. The end of one ends the other.
 func (c *clustered) serve(ctx context.Context) error {
-	own, err := api.New(c.apiConfig(func() (jobhost.Server, error) {
-		return nil, &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "this host stands by"}
-	}))
-	if err != nil {
-		return errors.Join(err, c.listener.Close(), c.member.Close())
-	}
 	shared := c.member.Handler()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.ending.Load() {
 			w.Header().Set("Connection", "close") // the next request goes to another host
 		}
-		if api.Own(r) {
-			own.ServeHTTP(w, r)
+		if api.Own(r) || !c.own.Passes(r) {
+			c.own.ServeHTTP(w, r)
 			return
 		}
 		shared.ServeHTTP(w, r)
@@ -127,7 +127,7 @@ func (c *clustered) serve(ctx context.Context) error {
 	joined, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	var memberErr, faceErr error
-	err = errors.Join(
+	err := errors.Join(
 		root.Go("cluster", func(context.Context) error {
 			defer refuse()
 			defer cancel()
@@ -150,7 +150,7 @@ func (c *clustered) serve(ctx context.Context) error {
 		root.Go("api", func(context.Context) error {
 			defer leave() // not before forwarded requests are answered
 			defer cancel()
-			faceErr = api.Serve(serving, handler, func() { own.Stop(); c.member.Stop() }, c.listener, api.ServeConfig{Logger: c.logger})
+			faceErr = api.Serve(serving, handler, func() { c.own.Stop(); c.member.Stop() }, c.listener, api.ServeConfig{Logger: c.logger})
 			return nil
 		}),
 	)
@@ -279,10 +279,12 @@ func (c *clustered) live(ctx context.Context, term *pgdb.Term, h *host.Host, fac
 	return errors.Join(err, hostErr, report.Err())
 }
 
-// listens returns the addresses of this host, which workers must not reach.
+// listens returns where this host listens, and where others find it, which no worker may reach.
 func (c *clustered) listens() (all []netip.AddrPort) {
-	if tcp, ok := c.listener.Addr().(*net.TCPAddr); ok {
-		all = append(all, tcp.AddrPort())
+	for _, addr := range []net.Addr{c.listener.Addr(), c.member.Listens()} {
+		if tcp, ok := addr.(*net.TCPAddr); ok {
+			all = append(all, tcp.AddrPort())
+		}
 	}
 	if peer, err := netip.ParseAddrPort(c.member.Address()); err == nil {
 		all = append(all, peer)

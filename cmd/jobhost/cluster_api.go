@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/jobhost/jobhost"
 	"github.com/jobhost/jobhost/host/api"
+	"github.com/jobhost/jobhost/internal/logkey"
 	"github.com/jobhost/jobhost/internal/pgdb"
 )
 
@@ -53,7 +55,7 @@ func (c *clustered) asked(ctx context.Context, name string, ask func(context.Con
 
 // sharedToken returns the token of the API that all hosts of a cluster have: that in the token file of the first host. The others
 // write it to their files, where commands look for it.
-func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) {
+func sharedToken(ctx context.Context, db *pgdb.DB, path string, logger *slog.Logger) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("create token: %w", err)
 	}
@@ -72,6 +74,7 @@ func sharedToken(ctx context.Context, db *pgdb.DB, path string) (string, error) 
 		return "", fmt.Errorf("read token from the database: %w", err)
 	}
 	if token != own {
+		logger.Warn("the token file gets the token of the cluster in place of its own; to change that of the cluster see docs/cluster.md", logkey.Path, path)
 		if err := os.WriteFile(path, append(shared, '\n'), 0o600); err != nil {
 			return "", fmt.Errorf("write token: %w", err)
 		}

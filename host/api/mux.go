@@ -115,14 +115,11 @@ func (m *methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if w, ok := w.(*response); ok {
 		w.route = m.path
 	}
-	i := slices.IndexFunc(m.routes, func(route *route) bool {
-		return route.method == r.Method || route.method == "GET" && r.Method == "HEAD"
-	})
-	if i < 0 {
+	route := m.route(r.Method)
+	if route == nil {
 		m.api.fail(w, r, m.noMethod(w))
 		return
 	}
-	route := m.routes[i]
 	m.api.recognize(w, r, route)
 	err := m.api.authorize(w, r, route)
 	if err == nil && route.needsServer() {
@@ -137,6 +134,17 @@ func (m *methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		m.api.fail(w, r, err)
 	}
+}
+
+// route returns that of a method; nil = there is none.
+func (m *methods) route(method string) *route {
+	i := slices.IndexFunc(m.routes, func(route *route) bool {
+		return route.method == method || route.method == "GET" && method == "HEAD"
+	})
+	if i < 0 {
+		return nil
+	}
+	return m.routes[i]
 }
 
 func (m *methods) noMethod(w http.ResponseWriter) error {

@@ -28,19 +28,25 @@ func newQuota(streams, waits int, answers int64, stall time.Duration) *quota {
 // callOf returns what is known of a request by its answer.
 func callOf(w http.ResponseWriter) *response { return w.(*response) }
 
-// recognize notes whose quota a request counts for, and keeps the connection of a caller
-// with the token from being closed for others.
+// isTrusted reports whether a request has the token, and keeps its connection from being closed for others if so.
+func (a *API) isTrusted(r *http.Request) bool {
+	conn, _ := r.Context().Value(connKey{}).(*limitedConn)
+	if given := r.Header["Authorization"]; len(given) == 1 && a.guard.matches(given[0]) {
+		conn.trust()
+		return true
+	}
+	conn.touch()
+	return false
+}
+
+// recognize notes whose quota a request counts for.
 func (a *API) recognize(w http.ResponseWriter, r *http.Request, to *route) {
 	call := callOf(w)
 	call.quota = a.anonymous
-	conn, _ := r.Context().Value(connKey{}).(*limitedConn)
-	if given := r.Header["Authorization"]; len(given) == 1 && a.guard.matches(given[0]) {
+	if a.isTrusted(r) {
 		call.quota = a.trusted
-		conn.trust()
-	} else {
-		conn.touch()
 	}
-	call.conn = conn
+	call.conn, _ = r.Context().Value(connKey{}).(*limitedConn)
 	call.lease.room = &call.quota.answers
 	call.lease.overdraws = to.access == writes
 }

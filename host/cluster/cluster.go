@@ -178,6 +178,9 @@ func (m *Member) listen(ctx context.Context) error {
 // Address is the address that other hosts use to reach this one.
 func (m *Member) Address() string { return m.address }
 
+// Listens is where this host listens for others, which may be another address than theirs for it.
+func (m *Member) Listens() net.Addr { return m.listener.Addr() }
+
 // Close closes what New opened. It is for members that are not run: Run closes it too.
 func (m *Member) Close() error { return errors.Join(m.listener.Close(), m.folder.close()) }
 

@@ -28,6 +28,10 @@ var (
 		Code: jobhost.CodeUnavailable, RetryAfter: time.Second,
 		Message: "another host became the leader while the request was being sent; it was not carried out", Hint: "send it again",
 	}
+	errUnreached = &jobhost.Error{
+		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second, Message: "the host that leads can't be reached from this one",
+		Hint: "ask another host; jobhost host ls lists the hosts, and the log of this one says why",
+	}
 	errLeaderLost = &jobhost.Error{
 		Code:    jobhost.CodeUnavailable,
 		Message: "the host that leads was lost before it answered: the request may have been carried out or not",
@@ -35,8 +39,8 @@ var (
 	}
 )
 
-// errUnreached is why a standby can't forward requests.
-func errUnreached(leader *peer) *jobhost.Error {
+// errUnreachedAt is errUnreached for those who may know which hosts there are.
+func errUnreachedAt(leader *peer) *jobhost.Error {
 	return &jobhost.Error{
 		Code: jobhost.CodeUnavailable, RetryAfter: 2 * time.Second,
 		Message: fmt.Sprintf("the host that leads, %s at %s, can't be reached from this one", leader.name, leader.address),

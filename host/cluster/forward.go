@@ -82,6 +82,13 @@ func (c *call) attempt(ctx context.Context) *http.Request {
 	return r
 }
 
+// end bounds the time in which the server reads what the leader didn't want of the body.
+func (c *call) end() {
+	if c.body != nil {
+		_ = c.control.SetReadDeadline(time.Now().Add(partTimeout))
+	}
+}
+
 // serve answers on this host, with deadlines as usual.
 func (c *call) serve(handler http.Handler) {
 	_ = c.control.SetReadDeadline(time.Now().Add(partTimeout))
@@ -106,11 +113,14 @@ func (c *call) forward(limit context.Context, proxy http.Handler, to *route, unt
 	defer late.Stop()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }})
 	r := c.attempt(context.WithValue(ctx, callKey{}, c))
+	// A client that offers to go on in another protocol takes an answer, too. HTTP/2, which hosts speak with each other, knows
+	// no such offer: to send one would fail, as if the leader were lost.
+	r.Header.Del("Upgrade")
 	defer func() {
 		if once, ok := r.Body.(*attemptBody); ok {
 			once.seal()
 		}
-		_ = c.clearDeadlines() // the server sets those of the next request on the connection
+		_ = c.clearDeadlines() // another leader may be asked
 	}()
 	proxy.ServeHTTP(&deadlineWriter{ResponseWriter: c.w, control: c.control}, r)
 }
@@ -161,7 +171,8 @@ func (f *front) newProxy() http.Handler {
 				// The body is not read until the leader asks for it, so that it can go elsewhere if this host no longer leads.
 				r.Out.Header["Expect"] = []string{"100-continue"}
 			}
-			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+			// By these the leader knows that there is a proxy. A client must not remove them, not by naming them in Connection either.
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
 				if values, ok := r.In.Header[name]; ok {
 					r.Out.Header[name] = values
 				}

@@ -17,6 +17,8 @@ const (
 	grace = time.Second
 	// joinWait is how long a request waits while this host has not joined: other hosts would refuse its connections.
 	joinWait = time.Second
+	// longTime is how long a request has to be under way for its time to count anew when its leader falls silent.
+	longTime = time.Second
 	// retryGap is the pause before a request is sent again to a leader that could not be reached.
 	retryGap = 100 * time.Millisecond
 )
@@ -74,8 +76,9 @@ func newFront(m *Member) *front {
 	return f
 }
 
-// Handler returns the API of this host. While this host leads, the handler given to [Member.Serve] answers; otherwise requests
-// are forwarded to the leader. Requests wait while no host leads.
+// Handler returns the API of this host. While it leads it answers with what was given to [Member.Serve], and otherwise it
+// passes requests on to the leader. Requests that come while no host leads wait for the next one. It is for clients that
+// may use the API: the caller has to refuse others, or they would take of both hosts what that costs.
 func (m *Member) Handler() http.Handler { return m.front }
 
 // Stop gives forwarded requests a few seconds to end, since this host is stopping.
@@ -127,7 +130,8 @@ func (f *front) ended() bool {
 	return f.over
 }
 
-// Ready returns nil if requests can be answered: this host leads, or reaches the leader.
+// Ready returns nil while requests can be answered: this host leads, or reaches the one that does. The reason why not is for
+// everyone, so it doesn't say where hosts are.
 func (m *Member) Ready() error {
 	switch r, _ := m.front.now(); {
 	case r == nil && !m.joined.Load():
@@ -135,7 +139,7 @@ func (m *Member) Ready() error {
 	case r == nil:
 		return errNoLeader
 	case r.peer != nil && !r.peer.reached.Load():
-		return errUnreached(r.peer)
+		return errUnreached
 	}
 	return nil
 }
@@ -202,6 +206,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, &jobhost.Error{Code: jobhost.CodeInvalid, Message: "the body can't be read", Cause: err})
 		return
 	}
+	defer c.end()
 	var failed *route
 	until := time.Now().Add(f.requestWait())
 	for {
@@ -221,6 +226,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			failed = to // its term has just ended
 			continue
 		}
+		begun := time.Now()
 		c.forward(f.limitOf(r), f.proxy, to, until)
 		switch {
 		case c.err == nil:
@@ -237,7 +243,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		failed = to
 		// A request that has been under way for long gets the full wait, from when the leader fell silent.
-		if again := to.peer.lastHeard().Add(f.member.cfg.RequestWait); c.sent.Load() && again.After(until) {
+		// One that fails at once doesn't: it would be tried for as long as the leader lives.
+		if again := to.peer.lastHeard().Add(f.member.cfg.RequestWait); c.sent.Load() && time.Since(begun) > longTime && again.After(until) {
 			until = again
 		}
 	}
@@ -254,7 +261,7 @@ func (f *front) requestWait() time.Duration {
 // unanswered is why a request was not answered in time.
 func (f *front) unanswered() *jobhost.Error {
 	if r, _ := f.now(); r != nil && r.peer != nil {
-		return errUnreached(r.peer)
+		return errUnreachedAt(r.peer)
 	}
 	return errNoLeader
 }

@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestLocalHammer: requests come while the term ends. Each is answered before drain returns, or not at all.
@@ -45,5 +47,30 @@ func TestLocalHammer(t *testing.T) {
 		if begun.Load() != ended.Load() || refused.Load() != 8 || stops.Load() > 1 {
 			t.Fatalf("%d begun, %d ended, %d refused, stopped %d times", begun.Load(), ended.Load(), refused.Load(), stops.Load())
 		}
+	}
+}
+
+// deadlines is an answer that notes until when the client may take its time.
+type deadlines struct {
+	httptest.ResponseRecorder
+	read time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error { d.read = at; return nil }
+func (d *deadlines) SetWriteDeadline(time.Time) error   { return nil }
+func (d *deadlines) EnableFullDuplex() error            { return nil }
+
+// TestUnwantedBody: a client that sends nothing of a body which the leader didn't want keeps its connection for a bounded time.
+func TestUnwantedBody(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/jobs", http.NoBody)
+	r.ContentLength = maxHeld + 1
+	w := &deadlines{}
+	c := newCall(w, r)
+	if err := c.hold(); err != nil || !w.read.IsZero() {
+		t.Fatalf("it has until %v, %v", w.read, err)
+	}
+	if c.end(); w.read.IsZero() || time.Until(w.read) > partTimeout {
+		t.Errorf("the server waits for the rest until %v", w.read)
 	}
 }

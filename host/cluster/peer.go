@@ -19,9 +19,12 @@ const (
 	idleTime      = time.Minute
 	shutdownTime  = 2 * time.Second // for requests of other hosts to end
 	maxStreams    = 8192            // requests at once over one connection
-	streamWindow  = 256 << 10       // bytes of one request that are sent before they are read
-	connWindow    = 64 << 20        // the same for all together, so large that a stuck reader does not stop the others
-	maxHeader     = 64 << 10
+	streamWindow  = 256 << 10       // bytes that a request may be ahead of its reader
+	connWindow    = 64 << 20        // and all together: one whose reader is stuck must not stop the others
+	maxAnswer     = 64 << 10        // of the header of an answer
+	// maxHeader is the largest header of a request, of which HTTP/2 counts a field with 32 bytes more: whatever the API takes of
+	// a client fits. What doesn't could not be sent, as if the leader were lost.
+	maxHeader = 512 << 10
 )
 
 // What hosts send to each other besides requests of clients.
@@ -82,8 +85,8 @@ func (m *Member) newPeer(name, address string) *peer {
 		TLSClientConfig:        m.identity.config(m.keys.host(name)),
 		TLSHandshakeTimeout:    handshakeTime,
 		IdleConnTimeout:        idleTime,
-		ExpectContinueTimeout:  partTimeout, // a host that is becoming the leader needs a while
-		MaxResponseHeaderBytes: maxHeader,
+		ExpectContinueTimeout:  partTimeout, // a host that begins to lead takes its time
+		MaxResponseHeaderBytes: maxAnswer,
 		DisableCompression:     true,
 		Protocols:              protocols,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTime, PingTimeout: pingTime, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
@@ -97,6 +100,7 @@ func (m *Member) newPeerServer() *http.Server {
 	protocols.SetHTTP2(true)
 	return &http.Server{
 		Handler:           http.HandlerFunc(m.servePeer),
+		ConnState:         admitted,
 		TLSConfig:         m.identity.config(m.keys.anyHost),
 		ReadHeaderTimeout: handshakeTime,
 		IdleTimeout:       2 * idleTime,
@@ -111,7 +115,7 @@ func (m *Member) newPeerServer() *http.Server {
 }
 
 func (m *Member) servePeers() error {
-	if err := m.peers.ServeTLS(m.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+	if err := m.peers.ServeTLS(&gate{Listener: m.listener}, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve other hosts: %w", err)
 	}
 	return nil

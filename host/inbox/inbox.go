@@ -10,6 +10,7 @@ import (
 	"github.com/jobhost/jobhost/host/queue"
 	"github.com/jobhost/jobhost/host/queue/record"
 	"github.com/jobhost/jobhost/internal/logkey"
+	"github.com/jobhost/jobhost/internal/text"
 )
 
 // Queue is the part of a queue that takes jobs.
@@ -21,7 +22,7 @@ type Queue interface {
 // the whole server.
 const (
 	lookEvery = 100 * time.Millisecond
-	fullEvery = time.Second // while the queues have no room for what is there
+	fullEvery = time.Second // for a worker whose queue has no room
 	most      = 1000        // jobs of a look
 )
 
@@ -35,7 +36,7 @@ type Inbox struct {
 
 // Run submits jobs until ctx ends.
 func (b *Inbox) Run(ctx context.Context) error {
-	decoder := wire.NewDecoder(b.MaxPayload)
+	l := looker{Inbox: b, decoder: wire.NewDecoder(b.MaxPayload)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -44,34 +45,49 @@ func (b *Inbox) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		timer.Reset(b.look(ctx, decoder))
+		timer.Reset(l.look(ctx))
 	}
 }
 
-// look submits what is there, and returns when to look again. Jobs for workers that have no room stay, and those for others
-// are looked for behind them: there may be any number of them.
-func (b *Inbox) look(ctx context.Context, decoder *wire.Decoder) time.Duration {
-	var full []string
-	for ctx.Err() == nil {
-		jobs, err := b.Store.Incoming(ctx, most, full)
-		var more []string
+// looker looks into an inbox again and again.
+type looker struct {
+	*Inbox
+	decoder *wire.Decoder
+
+	full  []string  // workers without room: others' jobs must not wait behind theirs
+	until time.Time // when they are tried again
+}
+
+// look submits what is there, and returns when to look again.
+func (l *looker) look(ctx context.Context) time.Duration {
+	if now := time.Now(); now.After(l.until) {
+		l.full, l.until = nil, now.Add(fullEvery)
+	}
+	for {
+		jobs, err := l.Store.Incoming(ctx, most, l.full)
+		var full []string
 		if err == nil && len(jobs) > 0 {
-			more, err = b.Queue.SubmitIncoming(ctx, decode(decoder, jobs), func(in queue.Incoming, reason error) {
-				b.Logger.Warn("a job that was submitted within the database is refused", logkey.Job, in.Spec.ID, logkey.Worker, in.Spec.Worker, logkey.Error, reason)
-			})
+			full, err = l.Queue.SubmitIncoming(ctx, decode(l.decoder, jobs), l.refused)
 		}
-		if err != nil && ctx.Err() == nil {
-			b.Logger.Warn("submit jobs of the database's inbox", logkey.Error, err)
+		l.full = append(l.full, full...)
+		switch {
+		case ctx.Err() != nil:
 			return fullEvery
-		}
-		if full = append(full, more...); len(more) == 0 && len(jobs) < most {
-			break
+		case err != nil:
+			l.Logger.Warn("submit jobs of the database's inbox", logkey.Error, err)
+			return fullEvery
+		case len(full) == 0 && len(jobs) < most:
+			return lookEvery
 		}
 	}
-	if len(full) > 0 {
-		return fullEvery
-	}
-	return lookEvery
+}
+
+// shown is how much of what a program said is logged.
+const shown = 200
+
+func (l *looker) refused(in queue.Incoming, reason error) {
+	l.Logger.Warn("a job that was submitted within the database is refused", logkey.Job, text.Clip(in.Spec.ID, shown),
+		logkey.Worker, text.Clip(in.Spec.Worker, shown), logkey.Error, reason)
 }
 
 // decode reads the jobs as the API does.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -17,51 +18,95 @@ type Incoming struct {
 }
 
 // SubmitIncoming submits jobs of the store's inbox, and removes them from there in the same batch. Those that can't be
-// submitted are refused; refused is called for each. Those that there is no room for stay where they are; it returns the
-// workers that they are for.
+// submitted are refused; refused is called for each. Those that there is no room for stay where they are: full are their
+// workers.
 func (q *Queue) SubmitIncoming(ctx context.Context, jobs []Incoming, refused func(Incoming, error)) (full []string, err error) {
-	var (
-		ops     []record.Op
-		lanes   []*lane
-		sources []Incoming
-	)
-	add := func(op record.Op, l *lane, from Incoming) {
-		ops, lanes, sources = append(ops, op), append(lanes, l), append(sources, from)
-	}
-	for _, in := range jobs {
-		job, l, err := (*record.JobSpec)(nil), (*lane)(nil), in.Invalid
-		if err == nil {
-			job, l, err = q.prepare(ctx, &in.Spec, fromOutside)
+	in := intake{queue: q, refused: refused}
+	for i := range jobs {
+		if !in.add(ctx, &jobs[i]) && !slices.Contains(full, jobs[i].Spec.Worker) {
+			full = append(full, jobs[i].Spec.Worker)
 		}
-		if err == nil {
-			add(&record.Submit{Job: job, Incoming: in.Number}, l, in)
+		if in.tasks >= intakeTasks || in.bytes >= intakeBytes {
+			if err := in.commit(ctx); err != nil {
+				return full, err
+			}
+		}
+	}
+	return full, in.commit(ctx)
+}
+
+// Bounds of a batch of incoming jobs, after which others get their turn: who submits them decides how large they are.
+const (
+	intakeTasks = 2048
+	intakeBytes = 1 << 20
+)
+
+// intake is a batch of incoming jobs.
+type intake struct {
+	queue   *Queue
+	refused func(Incoming, error)
+
+	ops     []record.Op
+	lanes   []*lane
+	sources []*Incoming
+	tasks   int
+	bytes   int
+}
+
+// add adds a job, or its refusal, unless there is no room for it.
+func (b *intake) add(ctx context.Context, in *Incoming) (room bool) {
+	q := b.queue
+	job, l, err := (*record.JobSpec)(nil), (*lane)(nil), in.Invalid
+	if err == nil {
+		job, l, err = q.prepare(ctx, &in.Spec, fromOutside)
+	}
+	if err == nil {
+		b.put(&record.Submit{Job: job, Incoming: in.Number}, l, in)
+		b.tasks, b.bytes = b.tasks+job.Tasks, b.bytes+len(job.Payload)
+		return true
+	}
+	if _, there := q.existing(ctx, &in.Spec, job, err); there == nil {
+		b.put(&record.Refuse{Incoming: in.Number}, nil, in)
+		return true
+	}
+	if code := jobhost.CodeOf(err); code == jobhost.CodeExhausted || code == jobhost.CodeUnavailable {
+		return false
+	}
+	b.refused(*in, err)
+	b.put(&record.Refuse{Incoming: in.Number, Reason: err.Error()}, nil, in)
+	return true
+}
+
+func (b *intake) put(op record.Op, l *lane, from *Incoming) {
+	b.ops, b.lanes, b.sources = append(b.ops, op), append(b.lanes, l), append(b.sources, from)
+}
+
+// commit makes the batch durable and begins another one.
+func (b *intake) commit(ctx context.Context) error {
+	one := *b
+	*b = intake{queue: b.queue, refused: b.refused}
+	if len(one.ops) == 0 {
+		return nil
+	}
+	var failed error
+	err := b.queue.commit(ctx, one.ops, func(results []record.OpResult) { failed = one.done(results) })
+	return cmp.Or(err, failed)
+}
+
+// done notes what became of the jobs. It returns why they are still in the inbox, nil = they aren't.
+func (b *intake) done(results []record.OpResult) (failed error) {
+	for i, op := range b.ops {
+		submit, ok := op.(*record.Submit)
+		if !ok {
 			continue
 		}
-		if _, there := q.existing(ctx, &in.Spec, job, err); there == nil {
-			add(&record.Refuse{Incoming: in.Number}, nil, in)
-			continue
+		switch a := b.queue.submitted(b.lanes[i], submit.Job, results[i]); jobhost.CodeOf(a.Err) {
+		case "":
+		case jobhost.CodeUnavailable, jobhost.CodeInternal:
+			failed = a.Err
+		default:
+			b.refused(*b.sources[i], a.Err)
 		}
-		if code := jobhost.CodeOf(err); code == jobhost.CodeExhausted || code == jobhost.CodeUnavailable {
-			if !slices.Contains(full, in.Spec.Worker) {
-				full = append(full, in.Spec.Worker)
-			}
-			continue // later ones may be for a worker that has room
-		}
-		refused(in, err)
-		add(&record.Refuse{Incoming: in.Number, Reason: err.Error()}, nil, in)
 	}
-	if len(ops) == 0 {
-		return full, nil
-	}
-	return full, q.commit(ctx, ops, func(results []record.OpResult) {
-		for i, op := range ops {
-			submit, ok := op.(*record.Submit)
-			if !ok {
-				continue
-			}
-			if a := q.submitted(lanes[i], submit.Job, results[i]); a.Err != nil {
-				refused(sources[i], a.Err)
-			}
-		}
-	})
+	return failed
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +33,39 @@ func (db *DB) prepare(c *pgx.ConnConfig) {
 		// Of several servers, or after a failover, take the one that accepts writes.
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
+	c.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		_, err := conn.Exec(ctx, searchPath).ReadAll()
+		return err
+	}
 	db.servers.watch(&c.Config)
+}
+
+// searchPath says where the server looks for functions and operators that a statement names without a schema: nowhere but
+// among its own. By default it looks in public too and takes what fits the arguments best. Other roles may be able to add
+// functions there, which would run with the rights of this host.
+const searchPath = "SET search_path = pg_catalog, pg_temp"
+
+// warnExposed warns of a database on another machine whose certificate isn't checked: others on the network may read what is
+// sent, the password included, or answer in its place. Servers are named as the URL has them.
+func (db *DB) warnExposed() {
+	if c := &db.conn.Config; exposed(c) {
+		db.cfg.Logger.Warn("others on the network may read or forge what the database is sent: set sslmode=verify-full in its URL")
+	}
+}
+
+func exposed(c *pgconn.Config) bool {
+	all := append([]*pgconn.FallbackConfig{{Host: c.Host, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
+	return slices.ContainsFunc(all, func(f *pgconn.FallbackConfig) bool {
+		checked := f.TLSConfig != nil && (!f.TLSConfig.InsecureSkipVerify || f.TLSConfig.VerifyPeerCertificate != nil)
+		return !checked && !isHere(f.Host)
+	})
+}
+
+// isHere reports whether a server is on this machine, by its name.
+func isHere(host string) bool {
+	network, _ := pgconn.NetworkAddress(host, 1)
+	ip := net.ParseIP(host)
+	return network == "unix" || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // connect opens a connection outside of the pools.

@@ -112,6 +112,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	db.prepare(pool.ConnConfig)
 	db.conn = pool.ConnConfig.Copy()
+	db.warnExposed()
 	pool.MaxConns, pool.MinConns = readConns, 0
 	pool.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 		db.servers.order(&c.Config)

@@ -92,8 +92,16 @@ func (db *DB) versions(ctx context.Context, q querier) (map[string]int, error) {
 // those of other schemas in the database don't wait for each other.
 const migrateLock = 0x6a6f6268
 
-// Migrate brings the database up to date. One host does so at a time; the others wait.
+// Migrate brings the database up to date. One host does so at a time; the others wait. If there is nothing to do it doesn't,
+// since any role of the database can take the lock.
 func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
+	versions, err := db.Versions(ctx, schemas)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(versions, func(v Version) bool { return v.Have != v.Want }) {
+		return nil
+	}
 	conn, err := db.connect(ctx)
 	if err != nil {
 		return err
@@ -132,6 +140,10 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 // lock takes the lock of migrations. It polls, since a session that waits for an advisory lock holds a snapshot, and CREATE
 // INDEX CONCURRENTLY in the other session would wait for that.
 func (db *DB) lock(ctx context.Context, conn *pgx.Conn) error {
+	slow := time.AfterFunc(5*time.Second, func() {
+		db.cfg.Logger.Warn("another session has held the lock of migrations for 5s: select pid from pg_locks where locktype='advisory'")
+	})
+	defer slow.Stop()
 	for {
 		var locked bool
 		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, hashtext($2))", int32(migrateLock), db.cfg.Schema).Scan(&locked); err != nil || locked {

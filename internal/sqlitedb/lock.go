@@ -23,7 +23,7 @@ type lockFile struct {
 // lockDir locks the directory for this process, or returns which process has it.
 func lockDir(dir string) (*lockFile, error) {
 	path := filepath.Join(dir, LockName)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600) // it is written to, wherever a link would lead
 	if err != nil {
 		return nil, explainPath(dir, err)
 	}
@@ -53,7 +53,7 @@ func (l *lockFile) lockWitness(dir string) error {
 	if l.witness != nil {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(dir, FileName+witnessSuffix), os.O_RDWR, 0)
+	f, err := os.OpenFile(filepath.Join(dir, FileName+witnessSuffix), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or what opens it next says why
 	}

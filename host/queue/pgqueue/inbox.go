@@ -75,7 +75,7 @@ func (r *inboxRows) Read(*pgx.Batch) {}
 func (r *inboxRows) Flush(b *pgx.Batch) error {
 	if len(r.refused) > 0 {
 		b.Queue(r.db.SQL(`INSERT INTO jobhost.refused (n, id, worker, reason)
-			SELECT t.n, i.id, coalesce(i.body->>'worker', ''), t.reason FROM unnest($1::bigint[], $2::text[]) AS t(n, reason)
+			SELECT t.n, left(i.id, 200), left(coalesce(i.body->>'worker', ''), 200), t.reason FROM unnest($1::bigint[], $2::text[]) AS t(n, reason)
 			JOIN jobhost.inbox i ON i.n=t.n ON CONFLICT DO NOTHING`),
 			column(r.refused, func(r *refusal) int64 { return r.number }), column(r.refused, func(r *refusal) string { return r.reason }))
 	}
@@ -133,17 +133,19 @@ func (c *inboxCursor) saw(n int64) {
 	c.seen = max(c.seen, n)
 }
 
+// nextIncoming takes the rows of a page, and of these as many as fit in memory.
+const nextIncoming = `SELECT n, id, body, payload FROM (
+		SELECT n, id, body, payload, sum(size) OVER (ORDER BY n)-size AS before FROM (
+			SELECT n, id, body::text, payload, octet_length(payload)+octet_length(body::text) AS size FROM jobhost.inbox
+			WHERE n>$1 AND NOT coalesce(body->>'worker', '')=ANY($4::text[]) ORDER BY n LIMIT $2) AS first) AS small
+	WHERE before<$3 ORDER BY n`
+
 // Incoming implements [record.Inbox].
 func (s *Store) Incoming(ctx context.Context, limit int, without []string) (jobs []record.Incoming, err error) {
-	if without == nil {
-		without = []string{} // nil would be NULL
-	}
+	workers := append([]string{}, without...) // nil would be NULL
 	err = s.db.Ask(ctx, func(b *pgx.Batch) {
 		jobs = nil
-		b.Queue(s.db.SQL(`SELECT n, id, body::text, payload FROM (
-				SELECT n, id, body, payload, sum(octet_length(payload)) OVER (ORDER BY n)-octet_length(payload) AS before
-				FROM (SELECT * FROM jobhost.inbox WHERE n>$1 AND coalesce(body->>'worker', '')<>ALL($4) ORDER BY n LIMIT $2) AS first
-			) AS small WHERE before<$3 ORDER BY n`), s.inbox.from(), limit, inboxBytes, without).Query(func(rows pgx.Rows) error {
+		b.Queue(s.db.SQL(nextIncoming), s.inbox.from(), limit, inboxBytes, workers).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var in record.Incoming
 				var body string

@@ -6,8 +6,8 @@ import "context"
 // theirs is committed. It leaves the inbox together with its [Submit], or with a [Refuse], so that it is submitted
 // exactly once.
 type Inbox interface {
-	// Incoming returns jobs of the inbox, the lowest numbers first, up to limit and few enough that they fit in memory. Those
-	// for some workers are left out, so that others are found behind them.
+	// Incoming returns jobs of the inbox, the lowest numbers first, up to limit and few enough that they fit in memory. Those for
+	// some workers are left out.
 	Incoming(ctx context.Context, limit int, without []string) ([]Incoming, error)
 }
 

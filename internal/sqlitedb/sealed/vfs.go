@@ -14,6 +14,7 @@ package sealed
 import (
 	"bytes"
 	"os"
+	"syscall"
 
 	"github.com/jobhost/jobhost/internal/sqlitedb/files"
 	"github.com/ncruces/go-sqlite3/util/vfsutil"
@@ -56,7 +57,7 @@ func (v VFS) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, erro
 func (v VFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if v.private && flags&vfs.OPEN_CREATE != 0 && name != nil {
 		// SQLite would make it readable for everyone.
-		if f, err := os.OpenFile(name.String(), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		if f, err := os.OpenFile(name.String(), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600); err == nil {
 			_ = f.Close() // nothing was written
 		}
 	}

@@ -32,17 +32,18 @@ func Hold(dir string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// OpenObject opens an object of a folder of which nothing is changed. Errors: [payload.ErrNotFound].
+// OpenObject opens an object of a folder of which nothing is changed. The folder may be someone else's: a link in it leads to
+// nothing outside. Errors: [payload.ErrNotFound].
 func OpenObject(dir, key string) (io.ReadCloser, error) {
-	name, err := nameOf(key)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, payload.ErrNotFound
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	return openIn(root, key)
 }
 
 // Copy copies the objects of a folder into another one, by hard links where

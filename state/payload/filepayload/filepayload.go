@@ -109,12 +109,17 @@ func (s *Store) syncDir(name string) error {
 
 // Open implements [payload.Store].
 func (s *Store) Open(_ context.Context, key string) (io.ReadCloser, error) {
+	return openIn(s.root, key)
+}
+
+// openIn opens an object in a folder, and nothing outside of it.
+func openIn(root *os.Root, key string) (io.ReadCloser, error) {
 	name, err := nameOf(key)
 	if err != nil {
 		return nil, err
 	}
 	// Without O_NONBLOCK the open of a named pipe would wait for a writer.
-	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, payload.ErrNotFound
 	}
