@@ -153,7 +153,7 @@ func isShort(err error) bool {
 func (w *Writer) refused(err error) error {
 	switch {
 	case isShort(err):
-		return unavailable(err)
+		return newTooShort(err)
 	case isData(err):
 		return &badData{&jobhost.Error{Code: jobhost.CodeInvalid, Message: "write to PostgreSQL: " + reasonOf(err)}}
 	}
@@ -180,10 +180,6 @@ func (w *Writer) commitEach(g *group) {
 			g.errs[i] = one.errOf(0)
 		}
 	}
-}
-
-func unavailable(err error) error {
-	return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
 }
 
 // resolve finds out whether the batch whose connection was lost was committed. The answer can only be trusted once
@@ -277,7 +273,7 @@ func (w *Writer) reconnect() error {
 	t := w.term
 	_ = t.conn.Close(context.Background())
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		conn, err := t.db.connect(t.ctx)
+		conn, err := t.db.connectToWrite(t.ctx)
 		if err == nil {
 			t.conn = conn
 			// If this is another server, the other connections must not go on with the former one.

@@ -26,8 +26,7 @@ func (c *clock) set(before, after, shown time.Time) {
 }
 
 // beat renews the lease until the term is over, on a connection of its own: the writer's is busy.
-func (t *Term) beat() {
-	var conn *pgx.Conn
+func (t *Term) beat(conn *pgx.Conn) {
 	defer func() {
 		if conn != nil {
 			_ = conn.Close(context.Background())

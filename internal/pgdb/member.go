@@ -44,7 +44,7 @@ const listHosts = `SELECT name, address, key, version, slots, busy, may_lead, si
 // Beat renews the row of a host and returns all of them. The row belongs to the key in it until it was not renewed for
 // [LostTime], or to one of the former ones: if another host has it, nothing is changed. A host that is new finds no wishes of an earlier one.
 func (db *DB) Beat(ctx context.Context, h Host) (hosts []Host, err error) {
-	err = db.twice(ctx, func() error {
+	err = db.twice(ctx, func(ctx context.Context) error {
 		hosts = nil
 		return db.pool.SendBatch(ctx, db.beat(h, &hosts)).Close()
 	})
@@ -69,7 +69,7 @@ func (db *DB) beat(h Host, hosts *[]Host) *pgx.Batch {
 
 // Hosts returns all hosts that were heard of within a day, by name.
 func (db *DB) Hosts(ctx context.Context) (hosts []Host, err error) {
-	err = db.twice(ctx, func() error {
+	err = db.twice(ctx, func(ctx context.Context) error {
 		hosts = nil
 		b := &pgx.Batch{}
 		b.Queue(db.SQL(listHosts), wishTime.Seconds()).Query(scanHosts(&hosts))
@@ -104,7 +104,7 @@ func (db *DB) Want(ctx context.Context, name string) (found bool, err error) {
 }
 
 func (db *DB) wish(ctx context.Context, sql, name string) (found bool, err error) {
-	err = db.twice(ctx, func() error {
+	err = db.twice(ctx, func(ctx context.Context) error {
 		tag, err := db.pool.Exec(ctx, db.SQL(sql), name)
 		found = tag.RowsAffected() > 0
 		return err
@@ -120,7 +120,7 @@ func (db *DB) Led(ctx context.Context, name string) error {
 
 // Leave removes the row of a host that ends.
 func (db *DB) Leave(ctx context.Context, name string, key []byte) error {
-	return explainRead(ctx, db.twice(ctx, func() error {
+	return explainRead(ctx, db.twice(ctx, func(ctx context.Context) error {
 		_, err := db.pool.Exec(ctx, db.SQL("DELETE FROM jobhost.host WHERE name=$1 AND key=$2"), name, key)
 		return err
 	}))
@@ -129,7 +129,7 @@ func (db *DB) Leave(ctx context.Context, name string, key []byte) error {
 // HasSession reports whether the session with which a leader writes is still there. Without one the leader writes
 // nothing, unless it connects again.
 func (db *DB) HasSession(ctx context.Context, l Leader) (there bool, err error) {
-	err = db.twice(ctx, func() error {
+	err = db.twice(ctx, func(ctx context.Context) error {
 		return db.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid=$1)", int32(l.backend)).Scan(&there)
 	})
 	return there, explainRead(ctx, err)
@@ -151,10 +151,13 @@ func (db *DB) SetAddress(address string) { db.address.Store(&address) }
 
 // Secret returns what all hosts know under a name: what the first of them that asks has offered.
 func (db *DB) Secret(ctx context.Context, name string, offer []byte) (value []byte, err error) {
-	b := &pgx.Batch{}
-	b.Queue(db.SQL("INSERT INTO jobhost.secret VALUES ($1, $2) ON CONFLICT DO NOTHING"), name, offer)
-	b.Queue(db.SQL("SELECT value FROM jobhost.secret WHERE name=$1"), name).QueryRow(func(row pgx.Row) error { return row.Scan(&value) })
-	return value, explainRead(ctx, db.pool.SendBatch(ctx, b).Close())
+	err = db.twice(ctx, func(ctx context.Context) error {
+		b := &pgx.Batch{}
+		b.Queue(db.SQL("INSERT INTO jobhost.secret VALUES ($1, $2) ON CONFLICT DO NOTHING"), name, offer)
+		b.Queue(db.SQL("SELECT value FROM jobhost.secret WHERE name=$1"), name).QueryRow(func(row pgx.Row) error { return row.Scan(&value) })
+		return db.pool.SendBatch(ctx, b).Close()
+	})
+	return value, explainRead(ctx, err)
 }
 
 // SetSecret replaces what all hosts know under a name.

@@ -39,6 +39,8 @@ type Config struct {
 	Lease time.Duration
 	// Relaxed accepts servers that may lose acknowledged commits: fsync or synchronous_commit is off.
 	Relaxed bool
+	// LockTime is how long a commit waits for a lock that a session of others has; 0 = 10 s.
+	LockTime time.Duration
 	// Readers is how many connections answer questions; 0 = 4.
 	Readers int
 	// Logger is required.
@@ -59,6 +61,10 @@ type Observer struct {
 	Lost func(commits int64)
 }
 
+// defaultLockTime is as long as a client waits for a leader. A lock that is held for longer, by VACUUM FULL or by a
+// transaction that was forgotten, must not keep this host from ending.
+const defaultLockTime = 10 * time.Second
+
 // DefaultLease is how long a term lasts without a heartbeat, unless the manifest says otherwise.
 const DefaultLease = 5 * time.Second
 
@@ -67,6 +73,7 @@ type DB struct {
 	cfg    Config
 	conn   *pgx.ConnConfig // for connections besides the pool's
 	pool   *pgxpool.Pool   // for reads
+	slow   chan struct{}   // has an element for each Read under way
 	send   *pgxpool.Pool   // for Send
 	closed sync.Once
 
@@ -85,10 +92,11 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 // Open connects to a database and checks that it keeps what it acknowledges. It changes nothing.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	cfg.Schema, cfg.Lease, cfg.Readers = cmp.Or(cfg.Schema, "jobhost"), cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.Readers, 4)
+	cfg.LockTime = cmp.Or(cfg.LockTime, defaultLockTime)
 	if !schemaName.MatchString(cfg.Schema) {
 		return nil, jobhost.Invalid("store", "", "%.80q is no name of a schema", cfg.Schema)
 	}
-	db := &DB{cfg: cfg}
+	db := &DB{cfg: cfg, slow: make(chan struct{}, max(cfg.Readers-1, 1))}
 	db.SetAddress(cfg.Address)
 	pool, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {

@@ -98,10 +98,17 @@ func (s *Session) Copy(table string, columns []string, next func() ([]any, error
 }
 
 // Read runs fn in one snapshot, which contains every change that was acknowledged before. fn may run again if the
-// connection is lost before it has returned, so what it collects must begin with it.
+// connection is lost before it has returned, so what it collects must begin with it. Lists are read in this way, and may
+// take seconds, so they leave a connection to what the host needs to run tasks.
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
+	select {
+	case db.slow <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-db.slow }()
 	return explainRead(ctx, patiently(ctx, db.pool, func() error { return db.readOnce(ctx, fn) }))
 }
 
@@ -111,10 +118,13 @@ func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
 	until, wait := time.Now().Add(statementTime), time.Duration(0)
 	for {
 		err := do()
-		if !isLost(err) || ctx.Err() != nil || time.Now().After(until) {
+		full := stateOf(err) == tooManyConnections
+		if !isLost(err) && !full || ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
-		pool.Reset() // of a server that was restarted, all connections are gone
+		if !full { // else those that there are would be lost to others
+			pool.Reset() // of a server that was restarted, all connections are gone
+		}
 		if !sleep(ctx, wait) {
 			return err
 		}
@@ -124,16 +134,20 @@ func patiently(ctx context.Context, pool *pgxpool.Pool, do func() error) error {
 
 // twice asks the server on a connection of the pool, and once more on a new one if that is lost: after a restart or a
 // failover of the server all that the pool has are. do may run twice.
-func (db *DB) twice(ctx context.Context, do func() error) error {
-	err := do()
-	if !isLost(err) {
-		return err
+func (db *DB) twice(ctx context.Context, do func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, 2*statementTime)
+	defer cancel()
+	err := do(within)
+	if isLost(err) {
+		db.pool.Reset()
+		if within.Err() == nil {
+			err = do(within)
+		}
 	}
-	db.pool.Reset()
-	if ctx.Err() != nil {
-		return err
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return errSlow
 	}
-	return do()
+	return err
 }
 
 // maxWait is how long it waits at most before that.

@@ -60,7 +60,7 @@ const (
 
 // Leader returns who leads, or led last; the zero Leader = nobody has led yet.
 func (db *DB) Leader(ctx context.Context) (l Leader, err error) {
-	err = db.twice(ctx, func() error {
+	err = db.twice(ctx, func(ctx context.Context) error {
 		return db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, released, backend
 			FROM jobhost.lease WHERE shard=$1`), db.cfg.Shard).Scan(&l.Epoch, &l.Host, &l.Address, (*seconds)(&l.Renewed), &l.Released, &l.backend)
 	})
@@ -131,8 +131,14 @@ func (db *DB) try(ctx context.Context) (*Term, error) {
 
 // TakeOver ends the term of a leader, whatever it does, and begins one; nil = another host was faster.
 func (db *DB) TakeOver(ctx context.Context, l Leader) (*Term, error) {
-	conn, err := db.connect(ctx)
+	conn, err := db.connectToWrite(ctx)
 	if err != nil {
+		return nil, err
+	}
+	// To connect takes so many round trips that the lease could be over before it is renewed, were that done within the term.
+	beats, err := db.connect(ctx)
+	if err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	t := &Term{db: db, conn: conn}
@@ -140,9 +146,10 @@ func (db *DB) TakeOver(ctx context.Context, l Leader) (*Term, error) {
 	if taken, err := t.raise(ctx, l); err != nil || !taken {
 		t.end(nil)
 		_ = conn.Close(context.WithoutCancel(ctx))
+		_ = beats.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	t.done.Go(t.beat)
+	t.done.Go(func() { t.beat(beats) })
 	return t, nil
 }
 
@@ -170,8 +177,8 @@ func (t *Term) raise(ctx context.Context, l Leader) (taken bool, err error) {
 
 // raiseOnce changes fence and lease together, so that they never differ.
 func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error) {
-	db, before := t.db, time.Now()
-	var shown time.Time
+	db := t.db
+	var before, shown time.Time
 	var backend uint32 // the server's own word: a pooler tells connections another
 	err = pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
@@ -184,6 +191,7 @@ func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error
 		if err := tx.SendBatch(ctx, b).Close(); err != nil || !taken {
 			return err
 		}
+		before = time.Now()
 		return tx.QueryRow(ctx, db.SQL(`INSERT INTO jobhost.lease (shard, epoch, host, address, backend, renewed, released)
 			VALUES ($1, $2, $3, $4, pg_backend_pid(), clock_timestamp(), false)
 			ON CONFLICT (shard) DO UPDATE SET epoch=excluded.epoch, host=excluded.host, address=excluded.address,
@@ -234,7 +242,7 @@ func (t *Term) over(why string) {
 func (t *Term) Release(ctx context.Context) error {
 	t.over("this host has given it up")
 	t.done.Wait()
-	err := t.db.twice(ctx, func() error {
+	err := t.db.twice(ctx, func(ctx context.Context) error {
 		_, err := t.db.pool.Exec(ctx, t.db.SQL("UPDATE jobhost.lease SET released=true WHERE shard=$1 AND epoch=$2"), t.db.cfg.Shard, t.Epoch())
 		return err
 	})

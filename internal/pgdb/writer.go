@@ -39,6 +39,14 @@ type group struct {
 	errs    []error // of each; nil = none has one of its own
 }
 
+// outcome returns why a change was not made; nil = it was.
+func (g *group) outcome(i int) error {
+	if err := g.errOf(i); err != nil {
+		return err
+	}
+	return g.err
+}
+
 // errOf returns why a change was not made, apart from the others; nil = no reason of its own.
 func (g *group) errOf(i int) error {
 	if len(g.errs) == 0 {
@@ -57,12 +65,13 @@ type Writer struct {
 	scouted bool           // a run has noted which rows are looked at after calls of [Tx.Direct]
 	later   []afterDirects // where it has
 
-	mu     sync.Mutex // protects queue, queued, closed
+	mu     sync.Mutex // protects queue, queued, closed and short
 	room   sync.Cond  // Write waits here for room
 	work   sync.Cond  // the writer waits here for changes
 	queue  []Change
 	queued int // operations in queue
 	closed bool
+	short  shortage
 
 	told chan *group // to the goroutine that calls Done
 	done sync.WaitGroup
@@ -72,6 +81,8 @@ type Writer struct {
 func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
 	w := &Writer{term: t, told: make(chan *group, 4)}
 	w.room.L, w.work.L = &w.mu, &w.mu
+	w.short.flowing = make(chan struct{})
+	close(w.short.flowing)
 	var n *int64
 	if err := t.conn.QueryRow(ctx, t.db.SQL("SELECT max(n) FROM jobhost.batch WHERE shard=$1"), t.db.cfg.Shard).Scan(&n); err != nil {
 		return nil, explainRead(ctx, err)
@@ -112,8 +123,8 @@ func (w *Writer) Write(c Change) {
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true
+	w.giveUpLocked()
 	w.mu.Unlock()
-	w.work.Broadcast()
 	w.room.Broadcast()
 	w.done.Wait()
 }
@@ -122,8 +133,8 @@ func (w *Writer) Close() {
 func (w *Writer) take() *group {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.queue) == 0 {
-		if w.closed {
+	for len(w.queue) == 0 || w.short.pausing {
+		if len(w.queue) == 0 && w.closed {
 			return nil
 		}
 		w.work.Wait()
@@ -153,18 +164,14 @@ func (w *Writer) run() {
 		if f := w.term.db.cfg.Observer.Committed; f != nil && g.err == nil {
 			f(len(g.changes), time.Since(begun))
 		}
-		w.told <- g
+		w.told <- w.keepBack(g)
 	}
 }
 
 func (w *Writer) notify() {
 	for g := range w.told {
 		for i, c := range g.changes {
-			err := g.errOf(i)
-			if err == nil {
-				err = g.err
-			}
-			c.Done(err)
+			c.Done(g.outcome(i))
 		}
 	}
 }

@@ -25,7 +25,7 @@ type texts struct{ labels, options string }
 
 // Commit implements [record.Store].
 func (s *Store) Commit(ops []record.Op, done func([]record.OpResult, error)) {
-	b := &batch{image: s.image, ops: ops, done: done, texts: make(map[*record.JobSpec]texts)}
+	b := &batch{image: s.image, ops: ops, done: done}
 	for _, op := range ops {
 		b.weigh(op)
 	}
@@ -73,6 +73,9 @@ func (b *batch) weighJob(job *record.JobSpec) {
 	if err != nil {
 		b.err = err
 	}
+	if b.texts == nil {
+		b.texts = make(map[*record.JobSpec]texts, len(b.ops))
+	}
 	b.texts[job] = text
 }
 
@@ -95,6 +98,16 @@ func (b *batch) textsOf(job *record.JobSpec) (texts, error) {
 
 // Size implements [pgdb.Change].
 func (b *batch) Size() (ops, bytes int) { return b.rows, b.bytes }
+
+// Patient implements [pgdb.Patient].
+func (b *batch) Patient() bool {
+	for _, op := range b.ops {
+		if settle, ok := op.(*record.Settle); !ok || !settle.Patient {
+			return false
+		}
+	}
+	return true
+}
 
 // Apply implements [pgdb.Change].
 func (b *batch) Apply(tx *pgdb.Tx) error {

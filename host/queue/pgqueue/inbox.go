@@ -111,26 +111,32 @@ const (
 	inboxBytes = 8 << 20
 	// inboxOverlap is how far a look goes back behind what was seen: transactions commit in another order than they
 	// draw numbers. Once in a while all is looked at; each look would be slow while an old snapshot keeps the rows
-	// that have left.
+	// that have left, so it is done the less often the longer it takes.
 	inboxOverlap = 10_000
 	inboxWhole   = time.Second
+	inboxShare   = 20 // of the time
 )
 
 // inboxCursor is where a look into the inbox begins.
 type inboxCursor struct {
-	mu    sync.Mutex
-	seen  int64
-	whole time.Time // when all was looked at last
+	mu   sync.Mutex
+	seen int64
+	next time.Time // when all is to be looked at
 }
 
-func (c *inboxCursor) from() int64 {
+// from returns where a look begins, and what to call at its end.
+func (c *inboxCursor) from() (n int64, looked func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.whole) >= inboxWhole {
-		c.whole = time.Now()
-		return 0
+	began := time.Now()
+	if began.Before(c.next) {
+		return max(c.seen-inboxOverlap, 0), func() {}
 	}
-	return max(c.seen-inboxOverlap, 0)
+	return 0, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.next = time.Now().Add(max(inboxWhole, inboxShare*time.Since(began)))
+	}
 }
 
 func (c *inboxCursor) saw(n int64) {
@@ -141,12 +147,14 @@ func (c *inboxCursor) saw(n int64) {
 
 // Incoming implements [record.Inbox].
 func (s *Store) Incoming(ctx context.Context, limit int) (jobs []record.Incoming, err error) {
+	from, looked := s.inbox.from()
+	defer looked()
 	err = s.db.Ask(ctx, func(b *pgx.Batch) {
 		jobs = nil
 		b.Queue(s.db.SQL(`SELECT n, id, body::text, payload FROM (
 				SELECT n, id, body, payload, sum(octet_length(payload)) OVER (ORDER BY n)-octet_length(payload) AS before
 				FROM (SELECT * FROM jobhost.inbox WHERE n>$1 ORDER BY n LIMIT $2) AS first) AS small WHERE before<$3 ORDER BY n`),
-			s.inbox.from(), limit, inboxBytes).Query(func(rows pgx.Rows) error {
+			from, limit, inboxBytes).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var in record.Incoming
 				var body string

@@ -28,6 +28,7 @@ type Store struct {
 var (
 	_ record.Leased = (*Store)(nil)
 	_ record.Inbox  = (*Store)(nil)
+	_ record.Roomy  = (*Store)(nil)
 )
 
 // Companion keeps something of jobs in tables of its own, in the same database.
@@ -55,6 +56,15 @@ func (s *Store) Err() error { return s.term.Err() }
 
 // Holding implements [record.Leased].
 func (s *Store) Holding() bool { return s.term.Holding() }
+
+// Full implements [record.Roomy].
+func (s *Store) Full() error { return s.writer.Full() }
+
+// Flowing implements [record.Roomy].
+func (s *Store) Flowing() <-chan struct{} { return s.writer.Flowing() }
+
+// GiveUp implements [record.Roomy].
+func (s *Store) GiveUp() { s.writer.GiveUp() }
 
 // Close implements [record.Store].
 func (s *Store) Close() error { return nil }

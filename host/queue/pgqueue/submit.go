@@ -1,6 +1,8 @@
 package pgqueue
 
 import (
+	"bytes"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -88,7 +90,7 @@ func (b *batch) insert(job *record.JobSpec, res *record.OpResult) error {
 	worker := im.worker(job.Worker)
 	key, tasks := im.next, int64(max(job.Tasks, 1))
 	im.next += tasks
-	im.jobs.ids.Put(job.ID, jobHead{key, job.Digest[:]})
+	im.jobs.ids.Put(job.ID, jobHead{key, bytes.Clone(job.Digest[:])}) // not the job itself, with its payload
 	im.jobs.jobs = append(im.jobs.jobs, jobRow{seq: key, worker: worker, tasks: tasks, job: job, texts: text})
 	im.tasks.add(key, worker, tasks, job)
 	im.accompany(key, worker, job)
