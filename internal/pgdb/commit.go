@@ -62,6 +62,8 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 		return false, t.Err()
 	case t.Err() != nil:
 		return false, t.Err()
+	case w.guessedWrong(err):
+		return true, nil
 	case !isLost(err) && !t.conn.IsClosed():
 		return false, w.refused(err)
 	}

@@ -46,6 +46,7 @@ func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, explainConnect(err)
 	}
+	encodeArrays(conn.TypeMap())
 	return conn, nil
 }
 

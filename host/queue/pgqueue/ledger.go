@@ -12,8 +12,8 @@ import (
 type ledger struct {
 	db      *pgdb.DB
 	next    int64            // key of the next task
-	flushed int64            // next, as it was written
-	settled int64            // next, as of the last commit
+	written int64            // up to where keys were taken from the database
+	settled [2]int64         // both, as of the last commit
 	workers map[string]int64 // by name
 	names   map[int64]string // of the workers
 	added   []string         // workers of the commit in the making
@@ -31,6 +31,11 @@ type counterKey struct {
 	worker int64
 	status record.Status
 }
+
+// keysAhead is how many keys are taken from the database beyond those that a commit needs; a new term leaves out what is
+// left of them. A row that each commit changed would have a version for each while there is an old snapshot, such as
+// that of a dump, and each commit would walk past all of them.
+const keysAhead = 1 << 14
 
 // span is the range of creation times in a block of keys.
 type span struct{ block, low, high int64 }
@@ -60,7 +65,7 @@ func (l *ledger) load(s *pgdb.Session) error {
 		return err
 	}
 	_, err = s.One([]any{&l.next}, "SELECT next FROM jobhost.sequence WHERE id=1")
-	l.flushed, l.settled = l.next, l.next
+	l.written, l.settled = l.next, [2]int64{l.next, l.next}
 	return err
 }
 
@@ -132,8 +137,9 @@ func (l *ledger) Flush(b *pgx.Batch) error {
 		b.Queue(l.db.SQL(`UPDATE jobhost.span AS s SET due=t.due FROM unnest($1::bigint[], $2::bigint[]) AS t(block, due)
 			WHERE s.block=t.block AND (s.due=0 OR s.due>t.due)`), blocks, dues)
 	}
-	if l.next != l.flushed {
-		b.Queue(l.db.SQL("UPDATE jobhost.sequence SET next=$1 WHERE id=1"), l.next)
+	if l.next > l.written {
+		l.written = l.next + keysAhead
+		b.Queue(l.db.SQL("UPDATE jobhost.sequence SET next=$1 WHERE id=1"), l.written)
 	}
 	return nil
 }
@@ -155,7 +161,7 @@ func (l *ledger) flushCounters(b *pgx.Batch) {
 
 // Flushed implements [pgdb.Member].
 func (l *ledger) Flushed() {
-	l.unsaved, l.flushed = 0, l.next
+	l.unsaved = 0
 	l.spans = l.spans[:0]
 	clear(l.deltas)
 	clear(l.dues)
@@ -164,7 +170,7 @@ func (l *ledger) Flushed() {
 // AfterCommit implements [pgdb.Member].
 func (l *ledger) AfterCommit() {
 	l.Flushed()
-	l.settled = l.next
+	l.settled = [2]int64{l.next, l.written}
 	l.added = l.added[:0]
 	l.dead.keep()
 }
@@ -176,7 +182,7 @@ func (l *ledger) AfterRollback() {
 		delete(l.workers, name)
 	}
 	l.added = l.added[:0]
-	l.next = l.settled
+	l.next, l.written = l.settled[0], l.settled[1]
 	l.dead.undo()
 	l.Flushed()
 }
