@@ -25,14 +25,16 @@ func (c *clock) set(before, after, shown time.Time) {
 	c.offset.Store(int64(shown.Sub(middle)))
 }
 
-// beat renews the lease until the term is over, on a connection of its own: the writer's is busy.
-func (t *Term) beat(conn *pgx.Conn) {
+// beat renews the lease until the term is over, on a connection of its own: the writer's is busy. It begins at once, since
+// to connect to a server that is slow may take half of the lease.
+func (t *Term) beat() {
+	var conn *pgx.Conn
 	defer func() {
 		if conn != nil {
 			_ = conn.Close(context.Background())
 		}
 	}()
-	for sleep(t.ctx, beatTime) {
+	for wait := time.Duration(0); sleep(t.ctx, wait); wait = beatTime {
 		t.mu.Lock()
 		until := t.until
 		t.mu.Unlock()

@@ -135,21 +135,14 @@ func (db *DB) TakeOver(ctx context.Context, l Leader) (*Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	// To connect takes so many round trips that the lease could be over before it is renewed, were that done within the term.
-	beats, err := db.connect(ctx)
-	if err != nil {
-		_ = conn.Close(context.WithoutCancel(ctx))
-		return nil, err
-	}
 	t := &Term{db: db, conn: conn}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
 	if taken, err := t.raise(ctx, l); err != nil || !taken {
 		t.end(nil)
 		_ = conn.Close(context.WithoutCancel(ctx))
-		_ = beats.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	t.done.Go(func() { t.beat(beats) })
+	t.done.Go(t.beat)
 	return t, nil
 }
 
