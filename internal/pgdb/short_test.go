@@ -1,6 +1,7 @@
 package pgdb_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestPatientChanges(t *testing.T) {
 	first, second := patient{h.newAdd("x", 1)}, patient{h.newAdd("x", 1)}
 	h.writer.Write(first)
 	awaitFull(t, h.writer)
-	if full, _ := h.writer.Full().(*jobhost.Error); full == nil || full.Code != jobhost.CodeUnavailable || full.Field != jobhost.FieldDisk {
+	if full, _ := errors.AsType[*jobhost.Error](h.writer.Full()); full == nil || full.Code != jobhost.CodeUnavailable || full.Field != jobhost.FieldDisk {
 		t.Errorf("it is full: %v", h.writer.Full())
 	}
 	h.writer.Write(second)

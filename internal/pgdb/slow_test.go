@@ -165,7 +165,7 @@ func TestReadsOnFullServer(t *testing.T) {
 			}
 			break
 		}
-		defer func() { _ = conn.Close(context.Background()) }()
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}
 	var group sync.WaitGroup
 	for range 8 {
