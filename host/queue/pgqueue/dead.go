@@ -119,7 +119,7 @@ func (c *deadCounts) load(s *pgdb.Session) error {
 	return s.Each([]any{&worker, &n}, func() error {
 		c.n[worker] = n
 		return nil
-	}, "SELECT worker, n FROM jobhost.counter WHERE status=$1", int64(record.Dead))
+	}, "SELECT worker, n FROM jobhost.tally WHERE status=$1", int64(record.Dead))
 }
 
 func (c *deadCounts) add(worker, n int64) {

@@ -21,6 +21,8 @@ type ledger struct {
 
 	dead deadCounts
 
+	slot int16 // that the next commit counts in
+
 	// Of the commit in the making, what was not flushed:
 	deltas map[counterKey]int64
 	spans  []span
@@ -36,6 +38,10 @@ type counterKey struct {
 // left of them. A row that each commit changed would have a version for each while there is an old snapshot, such as
 // that of a dump, and each commit would walk past all of them.
 const keysAhead = 1 << 14
+
+// counterSlots is over how many rows a count is spread, each of which is changed by one commit in so many only. It is
+// their sum. The reason is that of keysAhead.
+const counterSlots = 64
 
 // span is the range of creation times in a block of keys.
 type span struct{ block, low, high int64 }
@@ -155,8 +161,8 @@ func (l *ledger) flushCounters(b *pgx.Batch) {
 	if len(workers) == 0 {
 		return
 	}
-	b.Queue(l.db.SQL(`INSERT INTO jobhost.counter AS c (worker, status, n) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[])
-		ON CONFLICT (worker, status) DO UPDATE SET n=c.n+excluded.n`), workers, statuses, numbers)
+	b.Queue(l.db.SQL(`INSERT INTO jobhost.counter AS c (worker, status, n, slot) SELECT t.*, $4 FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) t
+		ON CONFLICT (worker, status, slot) DO UPDATE SET n=c.n+excluded.n`), workers, statuses, numbers, l.slot)
 }
 
 // Flushed implements [pgdb.Member].
@@ -171,6 +177,7 @@ func (l *ledger) Flushed() {
 func (l *ledger) AfterCommit() {
 	l.Flushed()
 	l.settled = [2]int64{l.next, l.written}
+	l.slot = (l.slot + 1) % counterSlots
 	l.added = l.added[:0]
 	l.dead.keep()
 }

@@ -21,7 +21,7 @@ import (
 const (
 	// pageStreams are the workers and statuses whose tasks are wanted, of those that have any.
 	pageStreams = `stream AS MATERIALIZED (
-	SELECT row_number() OVER () AS i, counter.worker, status FROM jobhost.counter JOIN jobhost.worker ON worker.id=counter.worker
+	SELECT row_number() OVER () AS i, counter.worker, status FROM jobhost.tally counter JOIN jobhost.worker ON worker.id=counter.worker
 	WHERE n>0 AND (@worker::text='' OR name=@worker) AND (@status::smallint<0 OR status=@status)),
 `
 	// pageStart begins below the end of a job: @below may lie within one, and streams of tasks read up to it. till is

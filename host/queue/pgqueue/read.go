@@ -107,7 +107,7 @@ func (s *Store) Counts(ctx context.Context) (counts map[string]record.StatusCoun
 		c[status] = n
 		counts[name] = c
 		return nil
-	}, "SELECT name, status, n FROM jobhost.counter JOIN jobhost.worker ON worker.id=counter.worker WHERE n<>0")
+	}, "SELECT name, status, n FROM jobhost.tally JOIN jobhost.worker ON worker.id=tally.worker WHERE n<>0")
 	if err != nil {
 		return nil, fmt.Errorf("read counts: %w", err)
 	}

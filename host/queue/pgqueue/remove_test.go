@@ -127,7 +127,7 @@ func TestRemoveAll(t *testing.T) {
 			if !slices.Equal(n.ids, []string{"a"}) {
 				t.Errorf("the companion has heard of %v", n.ids)
 			}
-			counted := rows(t, s, `SELECT count(*) FROM (SELECT worker, status, n FROM jobhost.counter WHERE n<>0
+			counted := rows(t, s, `SELECT count(*) FROM (SELECT worker, status, n FROM jobhost.tally WHERE n<>0
 				EXCEPT SELECT worker, status, count(*) FROM jobhost.task GROUP BY worker, status) AS t`)
 			if counted[0] != "0" {
 				t.Error("the counters differ from the tasks")

@@ -114,7 +114,7 @@ func TestRoundsOfDeaths(t *testing.T) {
 	want := fmt.Sprint(bound)
 	for _, sql := range []string{
 		"SELECT count(*) FROM jobhost.task WHERE status=2", "SELECT count(*) FROM jobhost.dead", "SELECT count(*) FROM jobhost.failure",
-		"SELECT n FROM jobhost.counter WHERE status=2", "SELECT count(*)-200 FROM jobhost.child", "SELECT count(*)-201 FROM jobhost.job",
+		"SELECT n FROM jobhost.tally WHERE status=2", "SELECT count(*)-200 FROM jobhost.child", "SELECT count(*)-201 FROM jobhost.job",
 	} {
 		if got := rows(t, s, sql); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s: %v, want %s", sql, got, want)

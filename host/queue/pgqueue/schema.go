@@ -5,7 +5,7 @@ import "github.com/jobhost/jobhost/internal/pgdb"
 // Schemas returns the tables of the queue and of what jobs leave behind.
 func Schemas() []pgdb.Schema {
 	return []pgdb.Schema{
-		{Name: "queue", Steps: []string{queueSchema}},
+		{Name: "queue", Steps: []string{queueSchema, slotsSchema}},
 		{Name: "effects", Steps: []string{effectsSchema}},
 		{Name: "schedule", Steps: []string{scheduleSchema}},
 		{Name: "workflow", Steps: []string{workflowSchema}},
@@ -128,6 +128,13 @@ CREATE TABLE jobhost.death (
 	n        bigint NOT NULL,
 	PRIMARY KEY (hour, worker, category, code)
 )`
+
+// slotsSchema spreads each count over several rows: see counterSlots. Tally has the counts.
+const slotsSchema = `
+ALTER TABLE jobhost.counter ADD COLUMN slot smallint NOT NULL DEFAULT 0;
+ALTER TABLE jobhost.counter DROP CONSTRAINT counter_pkey;
+ALTER TABLE jobhost.counter ADD PRIMARY KEY (worker, status, slot);
+CREATE VIEW jobhost.tally AS SELECT worker, status, sum(n)::bigint AS n FROM jobhost.counter GROUP BY worker, status`
 
 // effectsSchema holds what attempts leave behind besides their results.
 const effectsSchema = `
