@@ -173,6 +173,7 @@ func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error
 	db := t.db
 	var before, shown time.Time
 	var backend uint32 // the server's own word: a pooler tells connections another
+	var last *int64    // batch
 	err = pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		b.Queue("SELECT set_config('lock_timeout', $1, true)", lockTime)
@@ -188,12 +189,16 @@ func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error
 		return tx.QueryRow(ctx, db.SQL(`INSERT INTO jobhost.lease (shard, epoch, host, address, backend, renewed, released)
 			VALUES ($1, $2, $3, $4, pg_backend_pid(), clock_timestamp(), false)
 			ON CONFLICT (shard) DO UPDATE SET epoch=excluded.epoch, host=excluded.host, address=excluded.address,
-			backend=excluded.backend, renewed=excluded.renewed, released=false RETURNING renewed, backend`),
-			db.cfg.Shard, from+1, db.cfg.Host, *db.address.Load()).Scan(&shown, &backend)
+			backend=excluded.backend, renewed=excluded.renewed, released=false
+			RETURNING renewed, backend, (SELECT max(n) FROM jobhost.batch WHERE shard=$1)`),
+			db.cfg.Shard, from+1, db.cfg.Host, *db.address.Load()).Scan(&shown, &backend, &last)
 	})
 	if err == nil && taken {
 		t.epoch.Store(from + 1)
 		t.backend.Store(backend)
+		if last != nil && t.acknowledged.Load() == 0 {
+			t.acknowledged.Store(*last) // by the terms before
+		}
 		t.renewed(before, shown)
 	}
 	return taken, err

@@ -77,20 +77,16 @@ type Writer struct {
 	done sync.WaitGroup
 }
 
-// NewWriter begins to write in a term.
-func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
+// NewWriter begins to write in a term. It asks the server nothing: a connection that is lost is the writer's to replace.
+func (t *Term) NewWriter(context.Context) (*Writer, error) {
+	if err := t.Err(); err != nil {
+		return nil, err
+	}
 	w := &Writer{term: t, told: make(chan *group, 4)}
 	w.room.L, w.work.L = &w.mu, &w.mu
 	w.short.flowing = make(chan struct{})
 	close(w.short.flowing)
-	var n *int64
-	if err := t.conn.QueryRow(ctx, t.db.SQL("SELECT max(n) FROM jobhost.batch WHERE shard=$1"), t.db.cfg.Shard).Scan(&n); err != nil {
-		return nil, explainRead(ctx, err)
-	}
-	if n != nil {
-		w.n = *n
-	}
-	t.acknowledged.Store(w.n)
+	w.n = t.acknowledged.Load()
 	w.done.Go(w.run)
 	w.done.Go(w.notify)
 	return w, nil
