@@ -74,6 +74,8 @@ func (w *Writer) recover(err error) (again bool, _ error) {
 		return false, t.Err()
 	case t.Err() != nil:
 		return false, errUnclear
+	case w.guessedWrong(err):
+		return true, nil
 	case !isConnLost(err) && !t.conn.IsClosed():
 		return false, w.refused(err)
 	}
@@ -164,7 +166,7 @@ func isTemporary(err error) bool {
 func (w *Writer) refused(err error) error {
 	switch {
 	case isTemporary(err):
-		return &short{unavailable(err)}
+		return newTooShort(err)
 	case isBadData(err):
 		return &badData{&jobhost.Error{Code: jobhost.CodeInvalid, Message: "write to PostgreSQL: " + reasonOf(err)}}
 	}
@@ -173,26 +175,6 @@ func (w *Writer) refused(err error) error {
 		return errUnclear
 	}
 	return w.term.Err()
-}
-
-func unavailable(err error) error {
-	e := &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "write to PostgreSQL: " + reasonOf(err)}
-	if stateOf(err) == diskFull {
-		e.Hint = "make room on the disk of the database, and send it again"
-	}
-	return e
-}
-
-// short is why a commit was refused that may be made later: see [IsShort].
-type short struct{ error }
-
-func (e *short) Unwrap() error { return e.error }
-
-// IsShort reports whether a change was not made because the server lacks room, or can't write for another reason that
-// may pass. The term goes on, and the change may be written again.
-func IsShort(err error) bool {
-	_, is := errors.AsType[*short](err)
-	return is
 }
 
 // badData is the error of a commit in which a change has data that the server rejects.
@@ -307,7 +289,7 @@ func (w *Writer) reconnect() bool {
 	t := w.term
 	_ = t.conn.Close(context.Background())
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		conn, err := t.db.connect(t.ctx)
+		conn, err := t.db.connectToWrite(t.ctx)
 		if err == nil {
 			t.conn = conn
 			// If this is another server, the pools must not keep using the former one.

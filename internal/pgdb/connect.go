@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -76,6 +77,23 @@ func (db *DB) connect(ctx context.Context) (*pgx.Conn, error) {
 	db.servers.order(&c.Config)
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
+		return nil, explainConnect(err)
+	}
+	encodeArrays(conn.TypeMap())
+	return conn, nil
+}
+
+// connectToWrite opens a connection on which nothing waits for a lock for longer than it should. That is no setting of
+// each transaction, as others are: statements are prepared before one begins, which waits for locks, too.
+func (db *DB) connectToWrite(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := db.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "SELECT set_config('lock_timeout', $1, false)", strconv.FormatInt(db.cfg.LockTime.Milliseconds(), 10)); err != nil {
+		_ = conn.Close(ctx)
 		return nil, explainConnect(err)
 	}
 	return conn, nil

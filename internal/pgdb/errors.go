@@ -23,7 +23,9 @@ const (
 	cannotConnectNow = "57P03"
 	readOnlySQL      = "25006"
 	queryCanceled    = "57014"
-	diskFull         = "53100"
+
+	diskFull           = "53100"
+	tooManyConnections = "53300"
 )
 
 func stateOf(err error) string {

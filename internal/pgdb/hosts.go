@@ -45,7 +45,7 @@ const listHosts = `SELECT name, address, key, version, slots, busy, may_lead, si
 // key it has, by one that has that key among its former ones, and by any host of that name once it is older than
 // [LostTime]; otherwise nothing is changed. A new process does not inherit the wishes for the one before.
 func (db *DB) Beat(ctx context.Context, h Host) (hosts []Host, err error) {
-	err = db.retryOnce(ctx, func() error {
+	err = db.retryOnce(ctx, func(ctx context.Context) error {
 		hosts = nil
 		return db.pool.SendBatch(ctx, db.beat(h, &hosts)).Close()
 	})
@@ -70,7 +70,7 @@ func (db *DB) beat(h Host, hosts *[]Host) *pgx.Batch {
 
 // Hosts returns all hosts with a heartbeat within the last day, by name.
 func (db *DB) Hosts(ctx context.Context) (hosts []Host, err error) {
-	err = db.retryOnce(ctx, func() error {
+	err = db.retryOnce(ctx, func(ctx context.Context) error {
 		hosts = nil
 		b := &pgx.Batch{}
 		b.Queue(db.SQL(listHosts), wishTime.Seconds()).Query(scanHosts(&hosts))
@@ -105,7 +105,7 @@ func (db *DB) Want(ctx context.Context, name string) (found bool, err error) {
 }
 
 func (db *DB) wish(ctx context.Context, sql, name string) (found bool, err error) {
-	err = db.retryOnce(ctx, func() error {
+	err = db.retryOnce(ctx, func(ctx context.Context) error {
 		tag, err := db.pool.Exec(ctx, db.SQL(sql), name)
 		found = tag.RowsAffected() > 0
 		return err
@@ -121,7 +121,7 @@ func (db *DB) WishMet(ctx context.Context, name string) error {
 
 // Leave removes the row of a host that stops.
 func (db *DB) Leave(ctx context.Context, name string, key []byte) error {
-	return explainRead(ctx, db.retryOnce(ctx, func() error {
+	return explainRead(ctx, db.retryOnce(ctx, func(ctx context.Context) error {
 		_, err := db.pool.Exec(ctx, db.SQL("DELETE FROM jobhost.host WHERE name=$1 AND key=$2"), name, key)
 		return err
 	}))
@@ -130,7 +130,7 @@ func (db *DB) Leave(ctx context.Context, name string, key []byte) error {
 // HasSession reports whether the session through which a leader writes still exists. Without it the leader has to connect
 // again before it can write.
 func (db *DB) HasSession(ctx context.Context, l Leader) (there bool, err error) {
-	err = db.retryOnce(ctx, func() error {
+	err = db.retryOnce(ctx, func(ctx context.Context) error {
 		return db.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid=$1)", int32(l.backend)).Scan(&there)
 	})
 	return there, explainRead(ctx, err)
@@ -152,10 +152,13 @@ func (db *DB) SetAddress(address string) { db.address.Store(&address) }
 
 // Secret returns the value that all hosts share under a name. The first host that asks sets it to its offer.
 func (db *DB) Secret(ctx context.Context, name string, offer []byte) (value []byte, err error) {
-	b := &pgx.Batch{}
-	b.Queue(db.SQL("INSERT INTO jobhost.secret VALUES ($1, $2) ON CONFLICT DO NOTHING"), name, offer)
-	b.Queue(db.SQL("SELECT value FROM jobhost.secret WHERE name=$1"), name).QueryRow(func(row pgx.Row) error { return row.Scan(&value) })
-	return value, explainRead(ctx, db.pool.SendBatch(ctx, b).Close())
+	err = db.retryOnce(ctx, func(ctx context.Context) error {
+		b := &pgx.Batch{}
+		b.Queue(db.SQL("INSERT INTO jobhost.secret VALUES ($1, $2) ON CONFLICT DO NOTHING"), name, offer)
+		b.Queue(db.SQL("SELECT value FROM jobhost.secret WHERE name=$1"), name).QueryRow(func(row pgx.Row) error { return row.Scan(&value) })
+		return db.pool.SendBatch(ctx, b).Close()
+	})
+	return value, explainRead(ctx, err)
 }
 
 // SetSecret replaces the value that all hosts share under a name.

@@ -31,7 +31,8 @@ func (c *clock) set(before, after, shown time.Time) {
 	c.last.Store(&reading{before.Add(after.Sub(before) / 2), shown})
 }
 
-// keepLease renews the lease until the term is over, on a connection of its own, since the writer's is busy.
+// keepLease renews the lease until the term is over, on a connection of its own, since the writer's is busy. It begins at once:
+// to connect to a server that is slow may take half of the lease.
 func (t *Term) keepLease() {
 	var conn *pgx.Conn
 	defer func() {
@@ -39,7 +40,7 @@ func (t *Term) keepLease() {
 			_ = conn.Close(context.Background())
 		}
 	}()
-	for sleep(t.ctx, renewTime) {
+	for wait := time.Duration(0); sleep(t.ctx, wait); wait = renewTime {
 		t.mu.Lock()
 		until := t.until
 		t.mu.Unlock()

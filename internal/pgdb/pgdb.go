@@ -57,6 +57,8 @@ type Config struct {
 	Lease time.Duration
 	// Relaxed accepts servers that may lose acknowledged commits: fsync or synchronous_commit is off.
 	Relaxed bool
+	// LockTime is how long a commit waits for a lock that a session of others has; 0 = 10 s.
+	LockTime time.Duration
 	// Logger is required.
 	Logger *slog.Logger
 	// Observer is notified of the outcome of commits.
@@ -75,6 +77,10 @@ type Observer struct {
 	Lost func(commits int64)
 }
 
+// defaultLockTime is as long as a client waits for a leader. A lock that is held for longer, by VACUUM FULL or by a
+// transaction that was forgotten, must not keep this host from ending.
+const defaultLockTime = 10 * time.Second
+
 // DefaultLease is how long a term lasts when it isn't renewed, unless the manifest says otherwise.
 const DefaultLease = 5 * time.Second
 
@@ -83,6 +89,7 @@ type DB struct {
 	cfg    Config
 	conn   *pgx.ConnConfig // for connections outside of the pools
 	pool   *pgxpool.Pool   // for reads
+	slow   chan struct{}   // has an element for each Read under way
 	send   *pgxpool.Pool   // for Send
 	closed sync.Once
 
@@ -101,10 +108,11 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 // Open connects to a database and checks that it keeps what it acknowledges. It changes nothing.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	cfg.Schema, cfg.Lease = cmp.Or(cfg.Schema, "jobhost"), cmp.Or(cfg.Lease, DefaultLease)
+	cfg.LockTime = cmp.Or(cfg.LockTime, defaultLockTime)
 	if !schemaName.MatchString(cfg.Schema) {
 		return nil, jobhost.Invalid("store", "", "%.80q is no name of a schema", cfg.Schema)
 	}
-	db := &DB{cfg: cfg}
+	db := &DB{cfg: cfg, slow: make(chan struct{}, max(readConns-1, 1))}
 	db.SetAddress(cfg.Address)
 	pool, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {

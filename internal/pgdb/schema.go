@@ -128,7 +128,7 @@ func (db *DB) Migrate(ctx context.Context, schemas []Schema) error {
 			}
 		}
 		for i := have[s.Name]; i < len(s.Steps); i++ {
-			if err := db.step(ctx, conn, &s, i); err != nil {
+			if err := db.stepPatiently(ctx, conn, &s, i); err != nil {
 				return db.explainTables(fmt.Errorf("migrate %s to version %d: %w", s.Name, i+1, err))
 			}
 			db.cfg.Logger.Info("database migrated", "part", s.Name, logkey.Version, i+1)
@@ -168,10 +168,31 @@ func (db *DB) create(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
+// stepPause is how long others have a table to themselves for which a step has waited.
+const stepPause = time.Second
+
+// stepPatiently applies one step. One that changes a table has to wait for whoever reads it, such as a dump, and whoever
+// comes later waits behind it: the host that leads, too. So it gives up soon, lets the others pass, and tries again.
+func (db *DB) stepPatiently(ctx context.Context, conn *pgx.Conn, s *Schema, i int) error {
+	for {
+		err := db.step(ctx, conn, s, i)
+		if stateOf(err) != lockNotAvailable {
+			return err
+		}
+		db.cfg.Logger.Warn("a migration waits for sessions that use the tables, such as a dump", "part", s.Name, logkey.Version, i+1)
+		if !sleep(ctx, stepPause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // step applies one step in a transaction.
 func (db *DB) step(ctx context.Context, conn *pgx.Conn, s *Schema, i int) error {
 	statements := slices.DeleteFunc(strings.Split(db.SQL(s.Steps[i]), ";"), func(s string) bool { return strings.TrimSpace(s) == "" })
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT set_config('lock_timeout', $1, true)", lockTime); err != nil {
+			return err
+		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err

@@ -102,10 +102,17 @@ func (s *Session) Copy(table string, columns []string, next func() ([]any, error
 }
 
 // Read runs fn in one snapshot, which contains every change that was acknowledged before. If the connection is lost fn runs
-// again, so it must start by dropping what it collected before.
+// again, so it must start by dropping what it collected before. Lists are read in this way, and may take seconds, so they leave
+// a connection to what the host needs to run tasks.
 func (db *DB) Read(ctx context.Context, fn func(*Session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*statementTime, errSlow)
 	defer cancel()
+	select {
+	case db.slow <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-db.slow }()
 	return explainRead(ctx, retryWhileDown(ctx, db.pool, func() error { return db.readOnce(ctx, statementTime, fn) }))
 }
 
@@ -121,10 +128,13 @@ func retryWhileDown(ctx context.Context, pool *pgxpool.Pool, do func() error) er
 	until, wait := time.Now().Add(statementTime), time.Duration(0)
 	for {
 		err := do()
-		if !isConnLost(err) || ctx.Err() != nil || time.Now().After(until) {
+		full := stateOf(err) == tooManyConnections
+		if !isConnLost(err) && !full || ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
-		pool.Reset() // all connections to a server that restarted are gone
+		if !full { // else those that there are would be lost to others
+			pool.Reset() // all connections to a server that restarted are gone
+		}
 		if !sleep(ctx, wait) {
 			return err
 		}
@@ -134,16 +144,20 @@ func retryWhileDown(ctx context.Context, pool *pgxpool.Pool, do func() error) er
 
 // retryOnce runs do, and runs it again on a new connection if the first was lost: after a restart or a failover of the server
 // all connections in the pool are.
-func (db *DB) retryOnce(ctx context.Context, do func() error) error {
-	err := do()
-	if !isConnLost(err) {
-		return err
+func (db *DB) retryOnce(ctx context.Context, do func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, 2*statementTime)
+	defer cancel()
+	err := do(within)
+	if isConnLost(err) {
+		db.pool.Reset()
+		if within.Err() == nil {
+			err = do(within)
+		}
 	}
-	db.pool.Reset()
-	if ctx.Err() != nil {
-		return err
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return errSlow
 	}
-	return do()
+	return err
 }
 
 // maxWait bounds the pauses of retryWhileDown.

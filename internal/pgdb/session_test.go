@@ -19,7 +19,7 @@ func TestReadsAfterCut(t *testing.T) {
 		"read": func() error { return db.Read(t.Context(), func(*pgdb.Session) error { return nil }) },
 		"ask":  func() error { return db.Ask(t.Context(), func(b *pgx.Batch) { b.Queue("SELECT 1") }) },
 	} {
-		if err := readAtOnce(t, db, 4); err != nil {
+		if err := readAtOnce(t, db, 3); err != nil {
 			t.Fatal(err)
 		}
 		proxy.Cut()

@@ -55,7 +55,7 @@ func (t *Table[K, R]) Get(tx *Tx, key K) *R {
 	}
 	e := t.rows[key]
 	if e == nil {
-		t.wanted = append(t.wanted, key)
+		t.want(tx, key)
 		if tx.Miss() {
 			e = t.rows[key]
 		}
@@ -75,12 +75,21 @@ func (t *Table[K, R]) Want(tx *Tx, keys []K) {
 			t.note(tx, key)
 		}
 		if t.rows[key] == nil {
-			t.wanted = append(t.wanted, key)
+			t.want(tx, key)
 		}
 	}
 	if len(t.wanted) > before {
 		tx.Miss()
 	}
+}
+
+// want asks for a row. Those that were read for commits that failed are forgotten now, if they are too many: while none
+// succeeds, nothing else would. What this run does is thrown away, so that it may have looked at them already.
+func (t *Table[K, R]) want(tx *Tx, key K) {
+	if tx.first && !tx.open {
+		t.evict()
+	}
+	t.wanted = append(t.wanted, key)
 }
 
 // note records that a row is asked for after a call of [Tx.Direct].
@@ -274,11 +283,13 @@ func (t *Table[K, R]) evict() {
 	if len(t.rows) <= maxRows && t.bytes <= maxRowBytes {
 		return
 	}
-	for key := range t.rows {
+	for key, e := range t.rows {
 		if len(t.rows) <= maxRows/4*3 && t.bytes <= maxRowBytes/4*3 {
 			return
 		}
-		t.forget(key)
+		if !e.changed {
+			t.forget(key)
+		}
 	}
 }
 

@@ -48,3 +48,27 @@ func TestTableBounds(t *testing.T) {
 		}
 	}
 }
+
+// Commits that fail read rows too, and what is known of them stays within the same bounds, also if none succeeds for long.
+func TestTableBoundsWithoutCommits(t *testing.T) {
+	t.Parallel()
+	rows := Table[int, string]{}
+	for i := range 4 * maxRows {
+		tx := &Tx{writer: &Writer{}, first: true}
+		if rows.Get(tx, i) != nil || !tx.incomplete {
+			t.Fatalf("row %d is known", i)
+		}
+		rows.AfterRollback()
+		rows.learn(rows.wanted, nil) // as Read does
+		rows.wanted = nil
+		tx.first, tx.incomplete = false, false
+		if rows.Get(tx, i); tx.incomplete {
+			t.Fatalf("row %d is not known after it was read", i)
+		}
+		rows.Put(i, "new")
+		rows.AfterRollback()
+		if len(rows.rows) > maxRows+1 {
+			t.Fatalf("after %d: %d rows", i, len(rows.rows))
+		}
+	}
+}

@@ -61,7 +61,7 @@ const (
 
 // Leader returns the host that leads or led last; the zero Leader = no host has led yet.
 func (db *DB) Leader(ctx context.Context) (l Leader, err error) {
-	err = db.retryOnce(ctx, func() error {
+	err = db.retryOnce(ctx, func(ctx context.Context) error {
 		return db.pool.QueryRow(ctx, db.SQL(`SELECT epoch, host, address, extract(epoch FROM clock_timestamp()-renewed)::float8, renewed, released, backend
 			FROM jobhost.lease WHERE shard=$1`), db.cfg.Shard).
 			Scan(&l.Epoch, &l.Host, &l.Address, (*seconds)(&l.Renewed), &l.Beat, &l.Released, &l.backend)
@@ -140,7 +140,7 @@ func (db *DB) try(ctx context.Context) (*Term, error) {
 
 // TakeOver ends the term of a leader by force, and begins one of this host; nil = another host was faster.
 func (db *DB) TakeOver(ctx context.Context, l Leader) (*Term, error) {
-	conn, err := db.connect(ctx)
+	conn, err := db.connectToWrite(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +179,10 @@ func (t *Term) raise(ctx context.Context, l Leader) (taken bool, err error) {
 
 // raiseOnce changes fence and lease together, so that they never differ.
 func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error) {
-	db, before := t.db, time.Now()
-	var shown time.Time
+	db := t.db
+	var before, shown time.Time
 	var backend uint32 // as the server has it: a pooler gives its clients other numbers
+	var last *int64    // batch
 	err = pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		b.Queue("SELECT set_config('lock_timeout', $1, true)", lockTime)
@@ -193,15 +194,20 @@ func (t *Term) raiseOnce(ctx context.Context, from int64) (taken bool, err error
 		if err := tx.SendBatch(ctx, b).Close(); err != nil || !taken {
 			return err
 		}
+		before = time.Now()
 		return tx.QueryRow(ctx, db.SQL(`INSERT INTO jobhost.lease (shard, epoch, host, address, backend, renewed, released)
 			VALUES ($1, $2, $3, $4, pg_backend_pid(), clock_timestamp(), false)
 			ON CONFLICT (shard) DO UPDATE SET epoch=excluded.epoch, host=excluded.host, address=excluded.address,
-			backend=excluded.backend, renewed=excluded.renewed, released=false RETURNING renewed, backend`),
-			db.cfg.Shard, from+1, db.cfg.Host, *db.address.Load()).Scan(&shown, &backend)
+			backend=excluded.backend, renewed=excluded.renewed, released=false
+			RETURNING renewed, backend, (SELECT max(n) FROM jobhost.batch WHERE shard=$1)`),
+			db.cfg.Shard, from+1, db.cfg.Host, *db.address.Load()).Scan(&shown, &backend, &last)
 	})
 	if err == nil && taken {
 		t.epoch.Store(from + 1)
 		t.backend.Store(backend)
+		if last != nil && t.acknowledged.Load() == 0 {
+			t.acknowledged.Store(*last) // by the terms before
+		}
 		t.renewed(before, shown)
 	}
 	return taken, err
@@ -243,7 +249,7 @@ func (t *Term) over(why string) {
 func (t *Term) Release(ctx context.Context) error {
 	t.over("this host has given it up")
 	t.done.Wait()
-	err := t.db.retryOnce(ctx, func() error {
+	err := t.db.retryOnce(ctx, func(ctx context.Context) error {
 		_, err := t.db.pool.Exec(ctx, t.db.SQL("UPDATE jobhost.lease SET released=true WHERE shard=$1 AND epoch=$2"), t.db.cfg.Shard, t.Epoch())
 		return err
 	})

@@ -29,6 +29,7 @@ type Tx struct {
 	incomplete bool  // rows are missing: all changes will be applied again
 	missed     bool  // rows are missing that the change, or its part that is applied, has asked for
 	open       bool  // a transaction was begun: see Direct
+	first      bool  // nothing was read yet for the changes
 	err        error // of a statement
 
 	part     int  // number of the part that is applied, counted over all changes
@@ -158,7 +159,7 @@ func (w *Writer) plan(g *group) error {
 	w.scouted = false
 	w.unnote()
 	for rounds := 0; ; {
-		w.tx = Tx{writer: w, members: w.tx.members[:0]}
+		w.tx = Tx{writer: w, members: w.tx.members[:0], first: rounds == 0}
 		if rounds == maxRounds {
 			if err := w.flushInto(); err != nil {
 				return err

@@ -39,6 +39,14 @@ type group struct {
 	errs    []error // of each; nil = none has one of its own
 }
 
+// outcome returns why a change was not made; nil = it was.
+func (g *group) outcome(i int) error {
+	if err := g.errOf(i); err != nil {
+		return err
+	}
+	return g.err
+}
+
 // errOf returns the error of one change, apart from that of the group; nil = it has none.
 func (g *group) errOf(i int) error {
 	if len(g.errs) == 0 {
@@ -57,33 +65,29 @@ type Writer struct {
 	scouted bool           // a run has noted which rows are looked at after calls of [Tx.Direct]
 	later   []afterDirects // the tables in which it has
 
-	mu     sync.Mutex // protects queue, queued, closed
+	mu     sync.Mutex // protects queue, queued, closed and short
 	room   sync.Cond  // Write waits here for room
 	work   sync.Cond  // the writer waits here for changes
 	queue  []Change
 	queued int // operations in queue
 	closed bool
+	short  shortage
 
 	finished chan *group // to the goroutine that calls Done
 	done     sync.WaitGroup
 }
 
-// NewWriter starts the writer of a term. There may be one at a time.
-func (t *Term) NewWriter(ctx context.Context) (*Writer, error) {
+// NewWriter starts the writer of a term. There may be one at a time. It asks the server nothing: a connection that is lost is
+// the writer's to replace.
+func (t *Term) NewWriter(context.Context) (*Writer, error) {
+	if err := t.Err(); err != nil {
+		return nil, err
+	}
 	w := &Writer{term: t, finished: make(chan *group, 4)}
 	w.room.L, w.work.L = &w.mu, &w.mu
-	var n *int64
-	if err := t.conn.QueryRow(ctx, t.db.SQL("SELECT max(n) FROM jobhost.batch WHERE shard=$1"), t.db.cfg.Shard).Scan(&n); err != nil {
-		if isConnLost(err) { // a term without a connection is none: another one can be begun
-			t.over("the connection was lost: " + reasonOf(err))
-			return nil, t.Err()
-		}
-		return nil, explainRead(ctx, err)
-	}
-	if n != nil {
-		w.n = *n
-	}
-	t.acknowledged.Store(w.n)
+	w.short.flowing = make(chan struct{})
+	close(w.short.flowing)
+	w.n = t.acknowledged.Load()
 	w.done.Go(w.run)
 	w.done.Go(w.notify)
 	return w, nil
@@ -116,8 +120,8 @@ func (w *Writer) Write(c Change) {
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true
+	w.giveUpLocked()
 	w.mu.Unlock()
-	w.work.Broadcast()
 	w.room.Broadcast()
 	w.done.Wait()
 }
@@ -126,8 +130,8 @@ func (w *Writer) Close() {
 func (w *Writer) take() *group {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.queue) == 0 {
-		if w.closed {
+	for len(w.queue) == 0 || w.short.pausing {
+		if len(w.queue) == 0 && w.closed {
 			return nil
 		}
 		w.work.Wait()
@@ -157,18 +161,14 @@ func (w *Writer) run() {
 		if f := w.term.db.cfg.Observer.Committed; f != nil && g.err == nil {
 			f(len(g.changes), time.Since(begun))
 		}
-		w.finished <- g
+		w.finished <- w.keepBack(g)
 	}
 }
 
 func (w *Writer) notify() {
 	for g := range w.finished {
 		for i, c := range g.changes {
-			err := g.errOf(i)
-			if err == nil {
-				err = g.err
-			}
-			c.Done(err)
+			c.Done(g.outcome(i))
 		}
 	}
 }

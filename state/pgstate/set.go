@@ -28,6 +28,9 @@ type change struct {
 // Size implements [pgdb.Change].
 func (c *change) Size() (ops, bytes int) { return 1, len(c.Asked.Payload) + len(c.Asked.Message) }
 
+// Patient implements [pgdb.Patient]. The task that makes it waits, rather than fail.
+func (c *change) Patient() bool { return true }
+
 // Apply implements [pgdb.Change].
 func (c *change) Apply(tx *pgdb.Tx) error {
 	c.News, c.Refusal = false, nil

@@ -9,7 +9,6 @@ import (
 
 // batch is the operations of one Commit; it implements [pgdb.Change].
 type batch struct {
-	store   *Store
 	image   *image
 	ops     []record.Op
 	texts   map[*record.JobSpec]texts // of the jobs in the operations
@@ -25,7 +24,7 @@ type texts struct{ labels, options string }
 
 // Commit implements [record.Store].
 func (s *Store) Commit(ops []record.Op, done func([]record.OpResult, error)) {
-	b := &batch{store: s, image: s.image, ops: ops, done: done, texts: make(map[*record.JobSpec]texts)}
+	b := &batch{image: s.image, ops: ops, done: done}
 	for _, op := range ops {
 		b.weigh(op)
 	}
@@ -73,6 +72,9 @@ func (b *batch) weighJob(job *record.JobSpec) {
 	if err != nil {
 		b.err = err
 	}
+	if b.texts == nil {
+		b.texts = make(map[*record.JobSpec]texts, len(b.ops))
+	}
 	b.texts[job] = text
 }
 
@@ -95,6 +97,16 @@ func (b *batch) textsOf(job *record.JobSpec) (texts, error) {
 
 // Size implements [pgdb.Change].
 func (b *batch) Size() (ops, bytes int) { return b.rows, b.bytes }
+
+// Patient implements [pgdb.Patient].
+func (b *batch) Patient() bool {
+	for _, op := range b.ops {
+		if settle, ok := op.(*record.Settle); !ok || !settle.Patient {
+			return false
+		}
+	}
+	return true
+}
 
 // Apply implements [pgdb.Change].
 func (b *batch) Apply(tx *pgdb.Tx) error {
@@ -197,10 +209,6 @@ func (b *batch) applyDirect(tx *pgdb.Tx, op record.Op, res *record.OpResult) err
 
 // Done implements [pgdb.Change].
 func (b *batch) Done(err error) {
-	if b.store.keep(b, err) {
-		return
-	}
-	b.store.release(b)
 	if err != nil {
 		b.done(nil, err)
 		return

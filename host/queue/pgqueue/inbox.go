@@ -104,27 +104,33 @@ func (r *inboxRows) AfterRollback() { r.Flushed() }
 const (
 	inboxBytes = 8 << 20
 	// inboxOverlap is how far a read goes back behind the last number seen, since transactions commit in another order
-	// than they draw numbers. The whole inbox is read only every inboxWhole: while an old snapshot exists it has many
-	// dead rows.
+	// than they draw numbers. The whole inbox is read only now and then: while an old snapshot exists it has many dead rows,
+	// so that is done the less often the longer it takes.
 	inboxOverlap = 10_000
 	inboxWhole   = time.Second
+	inboxShare   = 20 // of the time
 )
 
 // inboxCursor is where the next read of the inbox begins.
 type inboxCursor struct {
-	mu    sync.Mutex
-	seen  int64
-	whole time.Time // when all of it was read last
+	mu   sync.Mutex
+	seen int64
+	next time.Time // when all of it is to be read
 }
 
-func (c *inboxCursor) from() int64 {
+// from returns where a look begins, and what to call at its end.
+func (c *inboxCursor) from() (n int64, looked func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.whole) >= inboxWhole {
-		c.whole = time.Now()
-		return 0
+	began := time.Now()
+	if began.Before(c.next) {
+		return max(c.seen-inboxOverlap, 0), func() {}
 	}
-	return max(c.seen-inboxOverlap, 0)
+	return 0, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.next = time.Now().Add(max(inboxWhole, inboxShare*time.Since(began)))
+	}
 }
 
 func (c *inboxCursor) saw(n int64) {
@@ -143,9 +149,11 @@ const nextIncoming = `SELECT n, id, body, payload FROM (
 // Incoming implements [record.Inbox].
 func (s *Store) Incoming(ctx context.Context, limit int, without []string) (jobs []record.Incoming, err error) {
 	workers := append([]string{}, without...) // nil would be NULL
+	from, looked := s.inbox.from()
+	defer looked()
 	err = s.db.Ask(ctx, func(b *pgx.Batch) {
 		jobs = nil
-		b.Queue(s.db.SQL(nextIncoming), s.inbox.from(), limit, inboxBytes, workers).Query(func(rows pgx.Rows) error {
+		b.Queue(s.db.SQL(nextIncoming), from, limit, inboxBytes, workers).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var in record.Incoming
 				var body string

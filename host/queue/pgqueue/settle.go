@@ -56,6 +56,14 @@ func (t *taskRow) into() []any {
 	}
 }
 
+// fresh reports whether nothing has become of the task since its job was added.
+func (t *taskRow) fresh() bool {
+	return *t == taskRow{
+		seq: t.seq, job: t.job, idx: t.idx, tasks: t.tasks, worker: t.worker, level: t.level, readyAt: t.readyAt, group: t.group,
+		deadline: t.deadline, retention: t.retention,
+	}
+}
+
 func (r *taskRows) init(db *pgdb.DB) {
 	r.db = db
 	byKey := func(keys []int64) []any { return []any{keys} }
@@ -199,6 +207,9 @@ func (r *taskRows) Flush(b *pgx.Batch) error {
 		case c.Is == nil: // it goes with its job: see evictRows
 		case c.Was == nil:
 			added = append(added, *c.Is)
+			if !c.Is.fresh() {
+				changed = append(changed, *c.Is)
+			}
 		default:
 			changed = append(changed, *c.Is)
 		}
@@ -211,7 +222,7 @@ func (r *taskRows) Flush(b *pgx.Batch) error {
 	}
 	r.flushParts(b)
 	if len(r.results) > 0 {
-		b.Queue(r.db.SQL("INSERT INTO jobhost.result (task, data) SELECT * FROM unnest($1::bigint[], $2::bytea[])"),
+		b.Queue(r.db.SQL("INSERT INTO jobhost.result (task, data) SELECT unnest($1::bigint[]), unnest($2::bytea[])"),
 			column(r.results, func(i *itemRow) int64 { return i.task }), column(r.results, func(i *itemRow) []byte { return i.data }))
 	}
 	if len(r.failures) > 0 {
@@ -230,26 +241,19 @@ func (r *taskRows) Flush(b *pgx.Batch) error {
 	return nil
 }
 
+// insert adds tasks as they are when their jobs are added. The key of a task is that of its job and its index.
 func (r *taskRows) insert(b *pgx.Batch, tasks []taskRow) {
 	number := func(of func(*taskRow) int64) []int64 { return column(tasks, of) }
 	b.Queue(r.db.SQL(`INSERT INTO jobhost.task (`+taskColumns+`)
-		SELECT seq, job, idx, tasks, worker, level, status, attempt, token, ready_at, started_at, ended_at,
-			result_size, fuel, lane_group, deadline, retention_ms, expires_at, suspect, ref
-		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::bigint[],
-			$10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[],
-			$19::boolean[], $20::text[])
-		AS t(`+taskColumns+`)`),
-		number(func(t *taskRow) int64 { return t.seq }), number(func(t *taskRow) int64 { return t.job }),
-		number(func(t *taskRow) int64 { return t.idx }), number(func(t *taskRow) int64 { return t.tasks }),
-		number(func(t *taskRow) int64 { return t.worker }), number(func(t *taskRow) int64 { return t.level }),
-		column(tasks, func(t *taskRow) int16 { return int16(t.status) }),
-		number(func(t *taskRow) int64 { return t.attempt }), number(func(t *taskRow) int64 { return t.token }),
-		number(func(t *taskRow) int64 { return t.readyAt }), number(func(t *taskRow) int64 { return t.startedAt }),
-		number(func(t *taskRow) int64 { return t.endedAt }), number(func(t *taskRow) int64 { return t.resultSize }),
-		number(func(t *taskRow) int64 { return t.fuel }), number(func(t *taskRow) int64 { return t.group }),
-		number(func(t *taskRow) int64 { return t.deadline }), number(func(t *taskRow) int64 { return t.retention }),
-		number(func(t *taskRow) int64 { return t.expiresAt }),
-		column(tasks, func(t *taskRow) bool { return t.suspect }), column(tasks, func(t *taskRow) string { return t.ref }))
+		SELECT seq, seq-idx, idx, tasks, worker, level, 0, 0, 0, ready_at, 0, 0, 0, 0, lane_group, deadline, retention_ms, 0, false, ''
+		FROM (SELECT unnest($1::bigint[]) AS seq, unnest($2::bigint[]) AS idx, unnest($3::bigint[]) AS tasks, unnest($4::bigint[]) AS worker,
+			unnest($5::bigint[]) AS level, unnest($6::bigint[]) AS ready_at, unnest($7::bigint[]) AS lane_group, unnest($8::bigint[]) AS deadline,
+			unnest($9::bigint[]) AS retention_ms) t`),
+		number(func(t *taskRow) int64 { return t.seq }), number(func(t *taskRow) int64 { return t.idx }),
+		number(func(t *taskRow) int64 { return t.tasks }), number(func(t *taskRow) int64 { return t.worker }),
+		number(func(t *taskRow) int64 { return t.level }), number(func(t *taskRow) int64 { return t.readyAt }),
+		number(func(t *taskRow) int64 { return t.group }), number(func(t *taskRow) int64 { return t.deadline }),
+		number(func(t *taskRow) int64 { return t.retention }))
 }
 
 // update writes what settlements change of tasks.
@@ -257,9 +261,10 @@ func (r *taskRows) update(b *pgx.Batch, tasks []taskRow) {
 	number := func(of func(*taskRow) int64) []int64 { return column(tasks, of) }
 	b.Queue(r.db.SQL(`UPDATE jobhost.task SET status=t.status, attempt=t.attempt, token=t.token, ready_at=t.ready_at, started_at=t.started_at,
 			ended_at=t.ended_at, result_size=t.result_size, fuel=t.fuel, expires_at=t.expires_at, suspect=t.suspect, ref=t.ref
-		FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-			$9::bigint[], $10::bigint[], $11::boolean[], $12::text[])
-		AS t(seq, status, attempt, token, ready_at, started_at, ended_at, result_size, fuel, expires_at, suspect, ref) WHERE task.seq=t.seq`),
+		FROM (SELECT unnest($1::bigint[]) AS seq, unnest($2::smallint[]) AS status, unnest($3::bigint[]) AS attempt, unnest($4::bigint[]) AS token,
+			unnest($5::bigint[]) AS ready_at, unnest($6::bigint[]) AS started_at, unnest($7::bigint[]) AS ended_at,
+			unnest($8::bigint[]) AS result_size, unnest($9::bigint[]) AS fuel, unnest($10::bigint[]) AS expires_at,
+			unnest($11::boolean[]) AS suspect, unnest($12::text[]) AS ref) t WHERE task.seq=t.seq`),
 		number(func(t *taskRow) int64 { return t.seq }), column(tasks, func(t *taskRow) int16 { return int16(t.status) }),
 		number(func(t *taskRow) int64 { return t.attempt }), number(func(t *taskRow) int64 { return t.token }),
 		number(func(t *taskRow) int64 { return t.readyAt }), number(func(t *taskRow) int64 { return t.startedAt }),

@@ -35,12 +35,12 @@ type Store struct {
 	writer *pgdb.Writer
 	image  *image
 	inbox  inboxCursor
-	room   *room
 }
 
 var (
 	_ record.Leased = (*Store)(nil)
 	_ record.Inbox  = (*Store)(nil)
+	_ record.Roomy  = (*Store)(nil)
 )
 
 // Companion keeps something about jobs in tables of its own in the same database, such as their states.
@@ -54,7 +54,7 @@ func New(ctx context.Context, db *pgdb.DB, term *pgdb.Term, writer *pgdb.Writer,
 	if err := db.ReadLong(ctx, im.load); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
-	return &Store{db: db, term: term, writer: writer, image: im, room: newRoom()}, nil
+	return &Store{db: db, term: term, writer: writer, image: im}, nil
 }
 
 // Now implements [record.Store]: it is the database's time.
@@ -69,11 +69,17 @@ func (s *Store) Err() error { return s.term.Err() }
 // Holding implements [record.Leased].
 func (s *Store) Holding() bool { return s.term.Holding() }
 
-// Close implements [record.Store]. What is kept back for want of room fails.
-func (s *Store) Close() error {
-	s.GiveUp()
-	return nil
-}
+// Full implements [record.Roomy].
+func (s *Store) Full() error { return s.writer.Full() }
+
+// Flowing implements [record.Roomy].
+func (s *Store) Flowing() <-chan struct{} { return s.writer.Flowing() }
+
+// GiveUp implements [record.Roomy].
+func (s *Store) GiveUp() { s.writer.GiveUp() }
+
+// Close implements [record.Store].
+func (s *Store) Close() error { return nil }
 
 // Accompanied implements [record.Accompanied].
 func (s *Store) Accompanied(by any) bool {

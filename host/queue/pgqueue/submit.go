@@ -1,6 +1,8 @@
 package pgqueue
 
 import (
+	"bytes"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jobhost/jobhost/host/queue/record"
@@ -14,6 +16,8 @@ type jobRows struct {
 	uniq        pgdb.Table[uniqKey, uniqRow]
 	refs        pgdb.Table[string, struct{}] // names of objects, live or gone
 	childCounts pgdb.Table[parentKey, int]   // how many children a job has
+
+	looks int // in how many commits ids are looked up: see Wrong
 
 	// What was added and not flushed:
 	jobs     []jobRow
@@ -88,7 +92,7 @@ func (b *batch) insert(job *record.JobSpec, res *record.OpResult) error {
 	worker := im.worker(job.Worker)
 	key, tasks := im.next, int64(max(job.Tasks, 1))
 	im.next += tasks
-	im.jobs.ids.Put(job.ID, jobHead{key, job.Digest[:]})
+	im.jobs.ids.Put(job.ID, jobHead{key, bytes.Clone(job.Digest[:])}) // not the job itself, with its payload
 	im.jobs.jobs = append(im.jobs.jobs, jobRow{seq: key, worker: worker, tasks: tasks, job: job, texts: text})
 	im.tasks.add(key, worker, tasks, job)
 	im.addExtras(key, worker, job)
@@ -126,7 +130,7 @@ func (im *image) existing(tx *pgdb.Tx, job *record.JobSpec, res *record.OpResult
 	if !im.free(tx, job.ID) {
 		return false
 	}
-	head := im.jobs.ids.Get(tx, job.ID)
+	head := im.jobs.head(tx, job)
 	if head == nil {
 		return false
 	}
@@ -195,13 +199,16 @@ func (r *jobRows) Flush(b *pgx.Batch) error {
 	return nil
 }
 
+// flushJobs adds rows. Beside each other in a list of columns, calls of unnest give a row at a time; in FROM the server
+// would first write the rows of each call down, which takes longer than to add them.
 func (r *jobRows) flushJobs(b *pgx.Batch) {
 	number := func(of func(*jobRow) int64) []int64 { return column(r.jobs, of) }
 	text := func(of func(*jobRow) string) []string { return column(r.jobs, of) }
 	b.Queue(r.db.SQL(`INSERT INTO jobhost.job (seq, id, worker, tasks, priority, max_attempts, timeout_ns, created_at, ready_at,
 			digest, entry, content_type, labels, options, ref, payload)
-		SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-			$9::bigint[], $10::bytea[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bytea[])`),
+		SELECT unnest($1::bigint[]), unnest($2::text[]), unnest($3::bigint[]), unnest($4::bigint[]), unnest($5::bigint[]), unnest($6::bigint[]),
+			unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::bytea[]), unnest($11::text[]), unnest($12::text[]),
+			unnest($13::text[]), unnest($14::text[]), unnest($15::text[]), unnest($16::bytea[])`),
 		number(func(j *jobRow) int64 { return j.seq }), text(func(j *jobRow) string { return j.job.ID }),
 		number(func(j *jobRow) int64 { return j.worker }), number(func(j *jobRow) int64 { return j.tasks }),
 		number(func(j *jobRow) int64 { return int64(j.job.Priority) }), number(func(j *jobRow) int64 { return int64(j.job.MaxAttempts) }),
@@ -239,6 +246,7 @@ func (r *jobRows) Flushed() {
 
 // AfterCommit implements [pgdb.Member].
 func (r *jobRows) AfterCommit() {
+	r.looks = max(r.looks-1, 0)
 	for _, t := range r.tables() {
 		t.AfterCommit()
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Proxy passes connections on to a server, until a test cuts or stalls them.
@@ -21,6 +22,7 @@ type Proxy struct {
 	every [2]atomic.Int64 // what after is set to when connections were cut
 
 	trips tripCounter
+	delay atomic.Int64 // of each message to the server
 
 	mu       sync.Mutex   // protects the rest
 	listener net.Listener // nil = new connections are refused
@@ -136,8 +138,14 @@ func (p *Proxy) copy(to, from net.Conn, way Direction, trips *roundTrips) {
 	}
 }
 
+// Slow makes each message to the server take as long, and with it each round trip.
+func (p *Proxy) Slow(delay time.Duration) { p.delay.Store(int64(delay)) }
+
 // pass writes what may pass and reports whether the connection goes on.
 func (p *Proxy) pass(to io.Writer, b []byte, way Direction) bool {
+	if way == ToServer {
+		time.Sleep(time.Duration(p.delay.Load()))
+	}
 	p.mu.Lock()
 	for p.hole[way] && !p.ended {
 		p.flows.Wait()
