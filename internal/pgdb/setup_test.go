@@ -157,11 +157,15 @@ type host struct {
 	image  *image
 }
 
-func lead(t testing.TB, db *pgdb.DB) *host {
+// lead begins a term and its writer; between is called between the two.
+func lead(t testing.TB, db *pgdb.DB, between ...func()) *host {
 	t.Helper()
 	term, err := db.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range between {
+		f()
 	}
 	w, err := term.NewWriter(t.Context())
 	if err != nil {
