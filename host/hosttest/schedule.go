@@ -72,7 +72,7 @@ func testRunSchedule(s *setup) {
 }
 
 func testPauseSchedule(s *setup) {
-	began := time.Now().Truncate(time.Millisecond)
+	began := time.Now().Add(-time.Minute) // the server's clock may be another one
 	for range 2 {
 		got, err := s.server.PauseSchedule(s.ctx, "yearly")
 		s.check(err)
