@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -109,15 +111,28 @@ func (s *site) replace(old, replacement string) {
 	s.write("manifest.toml", []byte(strings.Replace(text, old, replacement, 1)))
 }
 
-// freeAddr returns a loopback address without a listener.
+// The ports of freeAddr lie below those that systems give to outgoing connections, one of which could take a port before
+// the host that is to listen there.
+const firstPort, ports = 12_000, 20_000
+
+var (
+	portOffset = rand.Uint32N(ports) //nolint:gosec // other processes begin elsewhere
+	lastPort   atomic.Uint32
+)
+
+// freeAddr returns a loopback address without a listener, another one each time.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range ports {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(firstPort+(portOffset+lastPort.Add(1))%ports)))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // process is a running jobhost.
