@@ -12,8 +12,8 @@ import (
 // milliseconds, and then its connection doesn't count any more.
 const maxStrangers = 128
 
-// gate is a listener for other hosts. Whoever can reach it can connect, so it closes the connection that has gone without a key
-// for longest when there are too many of them: strangers take neither its memory nor its files, and don't keep hosts out.
+// gate is a listener for other hosts. Anyone on the network can connect to it. When too many connections have not shown a key,
+// it closes the oldest of them, so that strangers can't use up its memory and files, or keep hosts out.
 type gate struct {
 	net.Listener
 

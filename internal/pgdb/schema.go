@@ -171,8 +171,8 @@ func (db *DB) create(ctx context.Context, conn *pgx.Conn) error {
 // stepPause is how long others have a table to themselves for which a step has waited.
 const stepPause = time.Second
 
-// stepPatiently applies one step. One that changes a table has to wait for whoever reads it, such as a dump, and whoever
-// comes later waits behind it: the host that leads, too. So it gives up soon, lets the others pass, and tries again.
+// stepPatiently applies one step. A change of a table waits for sessions that read it, such as a dump, and later sessions,
+// the leader's too, wait behind the change. So it soon gives up its place in the queue, lets the others pass, and tries again.
 func (db *DB) stepPatiently(ctx context.Context, conn *pgx.Conn, s *Schema, i int) error {
 	for {
 		err := db.step(ctx, conn, s, i)

@@ -16,7 +16,7 @@ import (
 	"github.com/jobhost/jobhost/internal/testing/postgres"
 )
 
-// session is one of somebody else's.
+// session opens a session of another program, and runs statements in it.
 func session(t testing.TB, server *postgres.Server, statements ...string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.URL())
