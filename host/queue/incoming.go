@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -18,8 +17,8 @@ type Incoming struct {
 }
 
 // SubmitIncoming submits jobs of the store's inbox, and removes them from there in the same batch. Those that can't be
-// submitted are refused; refused is called for each. Those that there is no room for stay where they are: full are their
-// workers.
+// submitted are refused; refused is called for each, after it has returned if ctx ended first. Those that there is no
+// room for stay where they are: full are their workers.
 func (q *Queue) SubmitIncoming(ctx context.Context, jobs []Incoming, refused func(Incoming, error)) (full []string, err error) {
 	in := intake{queue: q, refused: refused}
 	for i := range jobs {
@@ -89,8 +88,10 @@ func (b *intake) commit(ctx context.Context) error {
 		return nil
 	}
 	var failed error
-	err := b.queue.commit(ctx, one.ops, func(results []record.OpResult) { failed = one.done(results) })
-	return cmp.Or(err, failed)
+	if err := b.queue.commit(ctx, one.ops, func(results []record.OpResult) { failed = one.done(results) }); err != nil {
+		return err // failed may be written later
+	}
+	return failed
 }
 
 // done notes what became of the jobs. It returns why they are still in the inbox, nil = they aren't.

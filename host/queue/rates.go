@@ -120,9 +120,10 @@ func (q *Queue) noteRates(ctx context.Context) {
 	if len(ops) == 0 || q.store.Err() != nil || q.full() != nil {
 		return
 	}
-	var err error
-	if ended := q.commit(ctx, ops, func(results []record.OpResult) { err = results[0].Err }); ended != nil {
-		err = ended
+	var refused error
+	err := q.commit(ctx, ops, func(results []record.OpResult) { refused = results[0].Err })
+	if err == nil {
+		err = refused
 	}
 	if err != nil {
 		q.cfg.Logger.Warn("where the rates stand is not noted; the next start begins slowly", logkey.Error, err)
