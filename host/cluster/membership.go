@@ -33,20 +33,23 @@ func (m *Member) row() pgdb.Host {
 func (m *Member) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, nameTime)
 	defer cancel()
-	for {
+	for taken := false; ; {
 		mine, err := m.renew(ctx)
 		if mine {
 			m.joined.Store(true)
 			return nil
 		}
+		taken = taken || err == nil
 		if sleep(ctx, nameRetry) {
 			continue
 		}
 		switch {
 		case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return context.Cause(ctx)
-		case err != nil:
+		case err != nil && !errors.Is(err, context.DeadlineExceeded):
 			return err
+		case !taken: // the end of the wait cuts the last query short, so its error says nothing
+			return &jobhost.Error{Code: jobhost.CodeUnavailable, Message: "join the cluster: the database does not answer", Cause: err}
 		}
 		return &jobhost.Error{
 			Code: jobhost.CodeConflict, Field: "cluster.name", Message: fmt.Sprintf("another host of the name %q is alive", m.cfg.Name),

@@ -278,3 +278,22 @@ func TestSameName(t *testing.T) {
 	}
 	first.standsBy(t, "a")
 }
+
+// TestJoinWithoutAnswers: a host that the database doesn't answer while it asks for its name says that, or that the name is
+// taken if it has learned so before.
+func TestJoinWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.join(t, "a").leads(t)
+	second := w.join(t, "a")
+	second.proxy.Stall(postgres.ToServer)
+	defer second.proxy.Flow()
+	select {
+	case err := <-second.ended:
+		if code := jobhost.CodeOf(err); code != jobhost.CodeConflict && code != jobhost.CodeUnavailable {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(soon):
+		t.Error("it goes on asking")
+	}
+}
