@@ -116,7 +116,7 @@ func (s *site) replace(old, replacement string) {
 const firstPort, ports = 12_000, 20_000
 
 var (
-	portOffset = rand.Uint32N(ports) //nolint:gosec // other processes begin elsewhere
+	portOffset = rand.Uint32N(ports) //nolint:gosec // no secret: it only keeps test processes that run at one time off each other's ports
 	lastPort   atomic.Uint32
 )
 

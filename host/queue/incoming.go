@@ -17,8 +17,8 @@ type Incoming struct {
 }
 
 // SubmitIncoming submits jobs of the store's inbox, and removes them from there in the same batch. Those that can't be
-// submitted are refused; refused is called for each, after it has returned if ctx ended first. Those that there is no
-// room for stay where they are: full are their workers.
+// submitted are refused; refused is called for each, if ctx ends first perhaps after SubmitIncoming has returned. Those
+// that there is no room for stay where they are: full are their workers.
 func (q *Queue) SubmitIncoming(ctx context.Context, jobs []Incoming, refused func(Incoming, error)) (full []string, err error) {
 	in := intake{queue: q, refused: refused}
 	for i := range jobs {

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jobhost/jobhost"
@@ -38,7 +39,7 @@ func TestIncomingGivenUp(t *testing.T) {
 			returned <- err
 		}()
 		cancel()
-		if err := <-returned; err != context.Canceled && jobhost.CodeOf(err) != jobhost.CodeUnavailable { //nolint:errorlint // the cause itself
+		if err := <-returned; !errors.Is(err, context.Canceled) && jobhost.CodeOf(err) != jobhost.CodeUnavailable {
 			t.Fatalf("got %v, want the end of the context or why the jobs were not committed", err)
 		}
 	}
